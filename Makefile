@@ -1,0 +1,53 @@
+# Every target sets up what it needs on a machine that has only Python 3.11+, pip and make.
+# `make` alone lists the targets.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+UV     := $(shell command -v uv 2>/dev/null || echo .bootstrap/bin/uv)
+UV_PIN := 0.13.7
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint bench soak lock clean
+
+help: ## what can be made
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-7s %s\n", $$1, $$2}'
+
+run: setup ## show fleetcron at work
+	@$(BIN)/python -m fleetcron demo
+
+test: lint ## everything: lint, types, import contract, tests against real services
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+lint: setup ## ruff, mypy --strict, the import contract
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+bench: setup ## speed next to peers and floors, in one run
+	@$(BIN)/python -m bench $(ARGS)
+
+soak: setup ## the long suites
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m soak --soak $(ARGS)
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "fleetcron needs Python 3.11 or newer; this is $$($(PYTHON) --version). Try: make PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x "$(UV)" || { echo "setting up uv ..."; $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target .bootstrap "uv==$(UV_PIN)"; }
+	@echo "setting up $(VENV) from requirements/dev.txt ..."
+	@test -x $(BIN)/python || "$(UV)" venv --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
+	@"$(UV)" pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
+	@"$(UV)" pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@touch $@
+
+lock: ## write the hash-pinned requirements from pyproject.toml
+	@test -x "$(UV)" || $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target .bootstrap "uv==$(UV_PIN)"
+	@"$(UV)" export --quiet --format requirements.txt --no-emit-project --no-header --no-default-groups > requirements/runtime.txt
+	@"$(UV)" export --quiet --format requirements.txt --no-emit-project --no-header --group dev > requirements/dev.txt
+	@! grep -nE 'https?://' requirements/*.txt || { echo "requirements must not name a registry host"; exit 1; }
+
+clean: ## remove everything that the targets made
+	rm -rf $(VENV) .bootstrap build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache uv.lock
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,3 @@
+"""fleetcron: a distributed cron and job scheduler."""
+
+__version__ = "0.1.0.dev0"
