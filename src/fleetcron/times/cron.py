@@ -9,7 +9,7 @@ offset of every zone, of whatever size, is the same case.
 All arithmetic is on whole seconds, UTC or local; no datetime is made except the answer.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 DAY = 86400
 FIRST = -62_135_596_800  # 0001-01-01T00:00:00Z
 LAST = 253_402_300_799  # 9999-12-31T23:59:59Z
+Block = tuple[int, tuple[int, ...], tuple[timedelta, ...]]
 _NOWHERE = Period(1, 0, 0, 0, 0)  # holds no second: the first question finds the real one
 _NO_YEAR = (1, 0, b"")
 
@@ -49,7 +50,7 @@ class Cron(Schedule):
     """
 
     __slots__ = (
-        "_days", "_every_day", "_flat", "_here", "_times", "_year",
+        "_days", "_every_day", "_flat", "_here", "_last_flat", "_times", "_year",
         "dst_fold", "dst_gap", "expression", "month_end", "parsed", "seed", "timezone", "zone",
     )  # fmt: skip
 
@@ -75,6 +76,7 @@ class Cron(Schedule):
         self.month_end = policies.month_end(month_end)
         self._times = _day_times(self.parsed)
         self._flat = self._times.flat
+        self._last_flat = self._flat[-1] if self._flat else -1
         self._observe(matching_days(self.parsed, self.month_end == "clamp"))
         if self.dst_gap == "skip" and self.after(self.zone.settled) is None:
             raise ScheduleError(
@@ -93,7 +95,7 @@ class Cron(Schedule):
     def on_days(self, chosen: DaySet) -> "Cron":
         """The same times on other days: what a calendar makes of this schedule."""
         other = object.__new__(Cron)
-        for name in ("_times", "_flat", "dst_fold", "dst_gap", "expression", "month_end", "parsed", "seed",
+        for name in ("_times", "_flat", "_last_flat", "dst_fold", "dst_gap", "expression", "month_end", "parsed", "seed",
                      "timezone", "zone"):  # fmt: skip
             setattr(other, name, getattr(self, name))
         other._observe(chosen)
@@ -170,6 +172,13 @@ class Cron(Schedule):
     def count_ms(self, after: int, until: int) -> int:
         return self.count_seconds(after // 1000, until // 1000)
 
+    def day_shape(self, day: int) -> object:
+        here = self.zone.period_at(day * DAY)
+        if day * DAY - 2 * DAY < here.start or day * DAY + 3 * DAY > here.end:
+            return None  # a clock change is near
+        first = (day * DAY + here.offset) // DAY
+        return id(self._times), here.offset, first in self._days, first + 1 in self._days
+
     # -- seconds: the calculator
 
     def after(self, second: int) -> int | None:
@@ -180,22 +189,18 @@ class Cron(Schedule):
         local = second + offset
         if local < low:
             local = low - 1  # in the part of a fold that belongs to the period before
-        day, clock = divmod(local, DAY)
-        flat = self._flat
-        if flat and self._every_day:
-            at = bisect_right(flat, clock)
-            found = day * DAY + flat[at] if at < len(flat) else day * DAY + DAY + flat[0]
-            if found < high:
-                found -= offset
-                return found if FIRST <= found <= LAST else self._far_after(second)
+        clock = local % DAY
+        if self._every_day and clock < self._last_flat:
+            # The common case: later today.
+            flat = self._flat
+            found: int | None = local - clock + flat[bisect_right(flat, clock)]
         else:
-            maybe = self._match_after(day, clock)
-            if maybe is None:
+            found = self._match_after(local // DAY, clock)
+            if found is None:
                 return None
-            found = maybe
-            if found < high:
-                found -= offset
-                return found if FIRST <= found <= LAST else self._far_after(second)
+        if found < high:
+            found -= offset
+            return found if FIRST <= found <= LAST else self._far_after(second)
         return self._cross_after(second, found)
 
     def before(self, second: int) -> int | None:
@@ -382,13 +387,19 @@ class Cron(Schedule):
 
     # -- bulk
 
-    def _blocks(self, after: int, until: int) -> Iterator[tuple[int, tuple[int, ...], tuple[timedelta, ...]]]:
+    def _blocks(self, after: int, until: int) -> Iterator[Block]:
         """The ticks in (after, until] as blocks: a start in UTC seconds and what to add to it."""
         after, until = max(after, FIRST - 1), min(until, LAST)
+        if self._days.mask(2000).bit_count() * self._times.count < _SPARSE:
+            # Walking every period of the zone would cost more than asking for each tick.
+            tick = self.after(after)
+            while tick is not None and tick <= until:
+                yield tick, _ZERO, _ZERO_STEP
+                tick = self.after(tick)
+            return
         if until <= after:
             return
-        fold = self.dst_fold
-        periods = self.zone.periods(fold, after)
+        periods = self.zone.periods(self.dst_fold, after)
         at = periods.index(after)
         while True:
             start, end, offset, low, high = periods.all[at]
@@ -396,25 +407,33 @@ class Cron(Schedule):
                 yield start, _ZERO, _ZERO_STEP
             first = max(low, max(start, after + 1) + offset)
             last = min(high - 1, min(end - 1, until) + offset)
-            yield from self._local_blocks(first, last, offset)
+            if first <= last:
+                local = self._year_blocks if self._times.count <= _FEW_A_DAY else self._day_blocks
+                for base, steps, deltas in local(first, last):
+                    yield base - offset, steps, deltas
             if end > until:
                 return
             at += 1
             if at == len(periods.all):
-                periods = self.zone.periods(fold, end)
+                periods = self.zone.periods(self.dst_fold, end)
 
-    def _local_blocks(
-        self, first: int, last: int, offset: int
-    ) -> Iterator[tuple[int, tuple[int, ...], tuple[timedelta, ...]]]:
-        if last < first:
-            return
+    def _day_blocks(self, first: int, last: int) -> Iterator[Block]:
+        """The matching local times in [first, last], a block for each day."""
         last_day = last // DAY
         day = self._days.on_or_after(first // DAY)
         while day is not None and day <= last_day:
             low, high = max(first - day * DAY, 0), min(last - day * DAY, DAY - 1)
             for base, steps, deltas in self._times.blocks(low, high):
-                yield day * DAY + base - offset, steps, deltas
+                yield day * DAY + base, steps, deltas
             day = day + 1 if self._every_day else self._days.on_or_after(day + 1)
+
+    def _year_blocks(self, first: int, last: int) -> Iterator[Block]:
+        """The same with a block for each year: for schedules with few times a day, where a day is too little work."""
+        for year in range(days.year_of(first // DAY), days.year_of(last // DAY) + 1):
+            base = days.year_start(year) * DAY
+            steps, deltas = _year_steps(self._days.mask(year), self._flat)
+            start, stop = bisect_left(steps, first - base), bisect_right(steps, last - base)
+            yield base, steps[start:stop], deltas[start:stop]
 
     def _datetimes(self, after: int, until: int) -> Iterator[datetime]:
         for base, _, deltas in self._blocks(after, until):
@@ -422,6 +441,14 @@ class Cron(Schedule):
             yield from map((EPOCH + timedelta(0, base)).__add__, deltas)
 
 
+@lru_cache(maxsize=256)
+def _year_steps(mask: int, times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[timedelta, ...]]:
+    steps = tuple(day * DAY + time for day in range(mask.bit_length()) if mask >> day & 1 for time in times)
+    return steps, tuple(timedelta(0, step) for step in steps)
+
+
+_SPARSE = 24  # ticks a year
+_FEW_A_DAY = 8
 _ZERO = (0,)
 _ZERO_STEP = (timedelta(0),)
 # one year of each kind, and then some for calendars: days that agree on these are the same days

@@ -42,8 +42,12 @@ def weekday_of(day: int) -> int:
     return (day + 4) % 7
 
 
+# 400 years are a whole number of weeks, so the kinds of year repeat.
+_KINDS_OF_YEARS = bytes(7 * is_leap(year) + weekday_of(year_start(year)) for year in range(400))
+
+
 def kind_of(year: int) -> int:
-    return 7 * is_leap(year) + weekday_of(year_start(year))
+    return _KINDS_OF_YEARS[year % 400]
 
 
 def split(day: int) -> tuple[int, int, int]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 
-from fleetcron.times.instants import from_ms, to_ms, to_ms_up
+from fleetcron.times.instants import LAST_MS, from_ms, to_ms, to_ms_up
 
 
 class Schedule(ABC):
@@ -31,6 +31,26 @@ class Schedule(ABC):
     @abstractmethod
     def count_ms(self, after: int, until: int) -> int:
         """How many ticks lie in (after, until], without walking them."""
+
+    def day_shape(self, day: int) -> object:
+        """What the ticks of a UTC day look like, or None. Days with equal shapes tick at the same times of day."""
+        return None
+
+    def nth_ms(self, after: int, n: int) -> int | None:
+        """The n-th tick later than `after`, found by counting."""
+        low, width = after, 86_400_000
+        while self.count_ms(after, low + width) < n:
+            if low + width > LAST_MS:
+                return None
+            low, width = low + width, width * 2
+        high = low + width  # the answer lies in (low, high]
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.count_ms(after, middle) < n:
+                low = middle
+            else:
+                high = middle
+        return high
 
     def next_after(self, t: datetime) -> datetime | None:
         """The first tick later than `t`, or None if there is none."""

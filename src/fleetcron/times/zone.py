@@ -116,6 +116,22 @@ class Zone:
             self._spell_out()
         return self._periods[fold]
 
+    def resolve(self, local: int, gap: str, fold: str) -> list[int]:
+        """The instants at which this zone's clocks show a local second, under the policies."""
+        periods = self.periods(fold, local + 2 * 86400)
+        at = bisect_right(periods.highs, local)
+        here = periods.all[at]
+        if local < here.low:
+            return [here.start] if gap == "shift" else []
+        found = [local - here.offset]
+        if at + 1 < len(periods.all) and periods.lows[at + 1] <= local:
+            found.append(local - periods.all[at + 1].offset)
+        return found
+
+    def day_start(self, day: int) -> int:
+        """The first instant of a local date (of the next one, if the zone skipped it)."""
+        return self.resolve(day * 86400, "shift", "first")[0]
+
     def _spell_out(self) -> None:
         """Write out the yearly rule up to the next reach. Replaces, never changes, what a reader may hold."""
         changes = list(self.changes)
