@@ -11,6 +11,7 @@ All arithmetic is on whole seconds, UTC or local; no datetime is made except the
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from copy import copy
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice
@@ -39,7 +40,7 @@ _NO_YEAR = (1, 0, b"")
 
 @lru_cache(maxsize=8192)
 def _day_times(expression: Expression) -> DayTimes:
-    return DayTimes(expression)
+    return DayTimes.of(expression)
 
 
 class Cron(Schedule):
@@ -74,31 +75,28 @@ class Cron(Schedule):
         self.dst_gap = policies.dst_gap(dst_gap, self.parsed)
         self.dst_fold = policies.dst_fold(dst_fold, self.parsed)
         self.month_end = policies.month_end(month_end)
-        self._times = _day_times(self.parsed)
-        self._flat = self._times.flat
-        self._last_flat = self._flat[-1] if self._flat else -1
-        self._observe(matching_days(self.parsed, self.month_end == "clamp"))
+        self._observe(matching_days(self.parsed, self.month_end == "clamp"), _day_times(self.parsed))
         if self.dst_gap == "skip" and self.after(self.zone.settled) is None:
             raise ScheduleError(
                 f"'{self.expression}' never fires: all its times fall into the clock change of {self.timezone}",
                 hint="with dst_gap=shift it runs when the clock has changed",
             )
 
-    def _observe(self, chosen: DaySet) -> None:
+    def _observe(self, chosen: DaySet, times: DayTimes) -> None:
         self._days = chosen
         self._every_day = chosen.every_day
+        self._times = times
+        self._flat = times.flat
+        self._last_flat = times.last if times.flat else -1
         # Where the last question was asked: the period and the year. Time goes on slowly, so the next question is
         # mostly asked there too. Both are replaced whole, never changed, so threads may share a schedule.
         self._here: Period = _NOWHERE
         self._year: tuple[int, int, bytes] = _NO_YEAR
 
-    def on_days(self, chosen: DaySet) -> "Cron":
-        """The same times on other days: what a calendar makes of this schedule."""
-        other = object.__new__(Cron)
-        for name in ("_times", "_flat", "_last_flat", "dst_fold", "dst_gap", "expression", "month_end", "parsed", "seed",
-                     "timezone", "zone"):  # fmt: skip
-            setattr(other, name, getattr(self, name))
-        other._observe(chosen)
+    def on_days(self, chosen: DaySet, only: int | None = None) -> "Cron":
+        """The same times on other days, or one time alone: what a calendar makes of this schedule."""
+        other = copy(self)
+        other._observe(chosen, self._times if only is None else DayTimes.only(only))
         return other
 
     @property
@@ -144,7 +142,9 @@ class Cron(Schedule):
 
     def _key(self) -> tuple[object, ...]:
         chosen = tuple(self._days.mask(year) for year in _SAMPLE_YEARS)
-        return self.zone.hash, self.dst_gap, self.dst_fold, self._times.key(), chosen
+        # Where the clock never changes, the policies decide nothing.
+        dst = (self.dst_gap, self.dst_fold) if self.zone.changes else ()
+        return self.zone.hash, dst, self._times.key(), chosen
 
     def __repr__(self) -> str:
         return f"Cron({self.expression!r}, {self.timezone!r}, {self.dst_gap!r}, {self.dst_fold!r}, {self.month_end!r})"
@@ -189,15 +189,18 @@ class Cron(Schedule):
         local = second + offset
         if local < low:
             local = low - 1  # in the part of a fold that belongs to the period before
+        elif local >= high:
+            local = high - 1  # in the part of a fold that belongs to the period after, whole
         clock = local % DAY
         if self._every_day and clock < self._last_flat:
             # The common case: later today.
             flat = self._flat
-            found: int | None = local - clock + flat[bisect_right(flat, clock)]
+            found = local - clock + flat[bisect_right(flat, clock)]
         else:
-            found = self._match_after(local // DAY, clock)
-            if found is None:
+            match = self._match_after(local // DAY, clock)
+            if match is None:
                 return None
+            found = match
         if found < high:
             found -= offset
             return found if FIRST <= found <= LAST else self._far_after(second)

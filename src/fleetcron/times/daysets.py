@@ -118,3 +118,15 @@ def _why_never(expression: Expression) -> str:
     if any(expression.date_mask(kind) for kind in range(days.KINDS)):
         return f"{date} that is also {expression.weekday.text}"
     return date
+
+
+class Complement(DaySet):
+    """All other days."""
+
+    __slots__ = ("_others",)
+
+    def __init__(self, others: DaySet) -> None:
+        self._others = others
+
+    def mask(self, year: int) -> int:
+        return ~self._others.mask(year) & (1 << days.YEAR_LENGTHS[days.is_leap(year)]) - 1

@@ -16,10 +16,9 @@ class DayTimes:
 
     __slots__ = ("count", "first", "flat", "last", "minutes", "seconds", "steps")
 
-    def __init__(self, expression: Expression) -> None:
-        self.seconds = tuple(expression.second.listed())
-        in_hour = [minute * 60 for minute in expression.minute.listed()]
-        self.minutes = tuple(hour * 3600 + minute for hour in expression.hour.listed() for minute in in_hour)
+    def __init__(self, minutes: tuple[int, ...], seconds: tuple[int, ...]) -> None:
+        self.minutes = minutes  # as seconds of the day
+        self.seconds = seconds  # of each of these minutes
         self.count = len(self.minutes) * len(self.seconds)
         self.first = self.minutes[0] + self.seconds[0]
         self.last = self.minutes[-1] + self.seconds[-1]
@@ -28,6 +27,17 @@ class DayTimes:
             self.flat = tuple(minute + second for minute in self.minutes for second in self.seconds)
         # the flat list, or the seconds of one minute, as something to add to a datetime
         self.steps: tuple[timedelta, ...] = ()
+
+    @classmethod
+    def of(cls, expression: Expression) -> "DayTimes":
+        in_hour = [minute * 60 for minute in expression.minute.listed()]
+        minutes = tuple(hour * 3600 + minute for hour in expression.hour.listed() for minute in in_hour)
+        return cls(minutes, tuple(expression.second.listed()))
+
+    @classmethod
+    def only(cls, second: int) -> "DayTimes":
+        """A single time of day."""
+        return cls((second - second % 60,), (second % 60,))
 
     def key(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return self.minutes, self.seconds

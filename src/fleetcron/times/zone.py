@@ -152,9 +152,7 @@ def _repeat(rule: Rule, changes: list[tuple[int, int]], last_year: int) -> list[
         return []
     after = changes[-1][0] if changes else FAR_PAST
     first_year = days.year_of(after // 86400) if changes else 1970
-    return [
-        change for year in range(first_year, last_year + 1) for change in rule.changes(year) if change[0] > after
-    ]
+    return [change for year in range(first_year, last_year + 1) for change in rule.changes(year) if change[0] > after]
 
 
 def _real(offset: int, changes: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -1,0 +1,158 @@
+"""Read the dates of an iCalendar file (RFC 5545): a list of holidays as calendars publish it.
+
+Only dates matter here. Whole-day events, events with a time (their date counts), several days, extra dates, exceptions
+and yearly repetition are read; a rule that we would get wrong is refused with its line.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from fleetcron.errors import ScheduleError
+from fleetcron.times import days
+from fleetcron.times.calendars import DayCalendar
+from fleetcron.times.zones import zone as zone_named
+
+_DATE = re.compile(r"(\d{4})(\d{2})(\d{2})(?:T\d{6}Z?)?")
+_DURATION = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T.*)?")
+_YEARLY_DEFAULTS = {"FREQ", "INTERVAL", "WKST", "UNTIL", "COUNT", "BYMONTH", "BYMONTHDAY"}
+_LONGEST_EVENT = 366
+# How far a yearly repetition is written out when it has a beginning, an end or an interval.
+_LAST_YEAR = 2200
+
+
+@dataclass(slots=True)
+class _Event:
+    line: int
+    start: int | None = None
+    end: int | None = None  # exclusive
+    rule: dict[str, str] = field(default_factory=dict)
+    extra: set[int] = field(default_factory=set)
+    except_: set[int] = field(default_factory=set)
+    cancelled: bool = False
+
+
+def holidays_from_ics(name: str, text: str, timezone: str | None = None) -> DayCalendar:
+    """The dates on which the file has an event, as a calendar of holidays."""
+    if timezone is not None:
+        zone_named(timezone)
+    dates: set[int] = set()
+    events = 0
+    for event in _events(name, text):
+        events += 1
+        if not event.cancelled:
+            dates |= _dates(name, event)
+    if not events:
+        raise ScheduleError(f"calendar {name}: no event found", hint="an .ics file has lines BEGIN:VEVENT … END:VEVENT")
+    return DayCalendar(name, timezone, dates=frozenset(dates))
+
+
+def _events(name: str, text: str) -> list[_Event]:
+    found: list[_Event] = []
+    event: _Event | None = None
+    depth = 0  # alarms and the like inside an event
+    for number, line in _unfolded(text):
+        key, _, value = line.partition(":")
+        key = key.split(";")[0].strip().upper()
+        value = value.strip()
+        if key == "BEGIN" and value.upper() == "VEVENT":
+            event, depth = _Event(number), 0
+        elif event is None:
+            continue
+        elif key == "BEGIN":
+            depth += 1
+        elif key == "END" and depth:
+            depth -= 1
+        elif key == "END":
+            found.append(event)
+            event = None
+        elif not depth:
+            _read_property(name, event, key, value, number)
+    return found
+
+
+def _unfolded(text: str) -> list[tuple[int, str]]:
+    lines: list[tuple[int, str]] = []
+    for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
+        if line[:1] in (" ", "\t") and lines:
+            lines[-1] = (lines[-1][0], lines[-1][1] + line[1:])
+        elif line:
+            lines.append((number, line))
+    return lines
+
+
+def _read_property(name: str, event: _Event, key: str, value: str, number: int) -> None:
+    if key == "DTSTART":
+        event.start = _date(name, value, number)
+    elif key == "DTEND":
+        event.end = _date(name, value, number) + (1 if _has_time(value) else 0)
+    elif key == "DURATION" and event.start is not None:
+        parts = _DURATION.fullmatch(value)
+        if parts is None:
+            raise ScheduleError(f"calendar {name}, line {number}: '{value}' is not a duration")
+        event.end = event.start + max(1, 7 * int(parts[1] or 0) + int(parts[2] or 0))
+    elif key == "RDATE":
+        event.extra |= {_date(name, part, number) for part in value.split(",")}
+    elif key == "EXDATE":
+        event.except_ |= {_date(name, part, number) for part in value.split(",")}
+    elif key == "STATUS":
+        event.cancelled = value.upper() == "CANCELLED"
+    elif key == "RRULE":
+        event.rule = dict(part.upper().split("=", 1) for part in value.split(";") if "=" in part)
+        odd = set(event.rule) - _YEARLY_DEFAULTS
+        if event.rule.get("FREQ") != "YEARLY" or odd:
+            raise ScheduleError(
+                f"calendar {name}, line {number}: the repetition '{value}' is not read",
+                hint="export the calendar with its dates written out",
+            )
+
+
+def _has_time(value: str) -> bool:
+    return "T" in value and not value.rstrip("Z").endswith("T000000")
+
+
+def _date(name: str, value: str, number: int) -> int:
+    parts = _DATE.fullmatch(value.strip().split("/")[0])
+    if parts is not None:
+        year, month, day = map(int, parts.groups())
+        if year >= 1 and 1 <= month <= 12 and 1 <= day <= days.MONTH_LENGTHS[days.is_leap(year)][month - 1]:
+            return days.number(year, month, day)
+    raise ScheduleError(f"calendar {name}, line {number}: '{value}' is not a date", hint="write 20261225")
+
+
+def _dates(name: str, event: _Event) -> set[int]:
+    if event.start is None:
+        raise ScheduleError(f"calendar {name}, line {event.line}: the event has no DTSTART")
+    length = max(1, (event.end or event.start + 1) - event.start)
+    if length > _LONGEST_EVENT:
+        raise ScheduleError(f"calendar {name}, line {event.line}: the event lasts for {length} days")
+    firsts = {event.start} | event.extra
+    if event.rule:
+        firsts |= _yearly(name, event, event.start)
+    return {first + more for first in firsts - event.except_ for more in range(length)}
+
+
+def _yearly(name: str, event: _Event, start: int) -> set[int]:
+    year, month, day = days.split(start)
+    try:
+        interval, count = int(event.rule.get("INTERVAL", "1")), int(event.rule.get("COUNT", "9999"))
+        month, day = int(event.rule.get("BYMONTH", month)), int(event.rule.get("BYMONTHDAY", day))
+    except ValueError:
+        interval = 0
+        count = 0
+    if interval < 1 or not 1 <= month <= 12 or not 1 <= day <= 31:
+        raise ScheduleError(
+            f"calendar {name}, line {event.line}: the repetition of the event is not read",
+            hint="export the calendar with its dates written out",
+        )
+    until = _date(name, event.rule["UNTIL"], event.line) if "UNTIL" in event.rule else None
+    found: set[int] = set()
+    for each in range(year, _LAST_YEAR + 1, interval):
+        if day > days.MONTH_LENGTHS[days.is_leap(each)][month - 1]:
+            continue
+        date = days.number(each, month, day)
+        if date < start:
+            continue
+        if len(found) >= count or (until is not None and date > until):
+            break
+        found.add(date)
+    return found
