@@ -12,7 +12,7 @@ class FleetcronError(Exception):
 class ScheduleError(FleetcronError, ValueError):
     """A schedule that cannot be, with the mistake, its place and what to write instead.
 
-    `source` is the text that was read and `start`, `end` mark the mistake in it, so that a terminal or a form can point at it.
+    `source` is the text that was read; `start` and `end` mark the mistake in it, so that a terminal can point at it.
     """
 
     def __init__(

@@ -150,6 +150,27 @@ class ObservedDays(DaySet):
             known = self._masks[year] = self._compute(year)
         return known
 
+    def sources(self, day: int) -> list[int]:
+        """The days whose ticks were moved to this one: the refused days right before and after it."""
+        found = []
+        for step, on in ((-1, "next"), (1, "previous")):
+            other = day + step
+            while abs(other - day) <= FARTHEST_ROLL and (refusing := self._refusing(other)) is not None:
+                if refusing == on and other in self._base:
+                    found.append(other)
+                other += step
+        return sorted(found)
+
+    def _refusing(self, day: int) -> OnDay | None:
+        """What the first rule that refuses a day does with it; None for an allowed day."""
+        year = days.year_of(day)
+        bit = day - days.year_start(year)
+        return next((on for allowed, on in self._rules if not allowed(year) >> bit & 1), None)
+
+    @property
+    def base(self) -> DaySet:
+        return self._base
+
     def _compute(self, year: int) -> int:
         if all(on == "skip" for _, on in self._rules):
             mask = self._base.mask(year)

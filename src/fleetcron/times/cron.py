@@ -24,7 +24,7 @@ from fleetcron.times.daytimes import DayTimes
 from fleetcron.times.expression import Expression, parse
 from fleetcron.times.instants import EPOCH, not_an_instant
 from fleetcron.times.schedule import Schedule
-from fleetcron.times.zone import FAR_PAST, Period, Zone
+from fleetcron.times.zone import Period, Zone
 from fleetcron.times.zones import zone as zone_named
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class Cron(Schedule):
         here = periods.all[at]
         found = []
         if here.start == second and at and self.dst_gap == "shift":
-            found += self._matches(periods.all[at - 1].high, here.low - 1)
+            found += self.local_matches(periods.all[at - 1].high, here.low - 1)
         local = second + here.offset
         if here.low <= local < here.high and self._count_matches(local, local):
             found.append(local)
@@ -301,7 +301,8 @@ class Cron(Schedule):
                 total -= times.count - times.count_to(last_clock)
         return total
 
-    def _matches(self, first: int, last: int) -> list[int]:
+    def local_matches(self, first: int, last: int) -> list[int]:
+        """The matching local times in [first, last], whatever the zone makes of them."""
         found = []
         for day in range(first // DAY, last // DAY + 1):
             if day in self._days:

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from fleetcron.times.expression import Expression
 
-# Up to here the times of a day are one flat list: a search is one bisection. Beyond (expressions with many seconds), two
-# levels, so that `* * * * * *` costs 1,500 numbers and not 86,400.
+# Up to here the times of a day are one flat list: a search is one bisection. Beyond (expressions with many seconds)
+# there are two levels, so that `* * * * * *` costs 1,500 numbers and not 86,400.
 _FLAT = 4096
 
 
@@ -78,7 +78,7 @@ class DayTimes:
         return at * len(self.seconds) + within
 
     def blocks(self, low: int, high: int) -> Iterator[tuple[int, tuple[int, ...], tuple[timedelta, ...]]]:
-        """The times in [low, high] as (start, seconds to add, the same as timedeltas): what a fast loop can map over."""
+        """The times in [low, high] as (start, seconds to add, the same as timedeltas), to be mapped over."""
         if not self.steps:
             self.steps = tuple(timedelta(0, second) for second in self.flat or self.seconds)
         if self.flat:

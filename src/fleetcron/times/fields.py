@@ -147,10 +147,8 @@ def _read_step(kind: FieldKind, text: str, item: str, refuse: Refuse) -> int:
 def _read_range(kind: FieldKind, body: str, step: int, stepped: bool, found: Values, refuse: Refuse) -> None:
     first, dash, last = body.partition("-")
     low = _read_value(kind, first, body, refuse)
-    if dash:
-        high = _read_value(kind, last, body, refuse)
-    else:
-        high = kind.high if stepped else low
+    open_end = kind.high if stepped else low
+    high = _read_value(kind, last, body, refuse) if dash else open_end
     if kind is WEEKDAY and low == 7 and high != 7:
         low = 0  # SUN-FRI may be written 7-5
     if high < low:

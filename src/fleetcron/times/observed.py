@@ -1,8 +1,8 @@
 """A schedule under its day calendars: ticks on days that are not allowed are dropped or moved.
 
 Where the calendar looks at dates of the schedule's own zone, only the days of the schedule change and everything else
-stays as it is. A calendar with a zone of its own cuts the schedule's day at an odd hour: what it refuses becomes a row of
-windows, and what it moves is moved for each time of day.
+stays as it is. A calendar with a zone of its own cuts the schedule's day at an odd hour: what it refuses becomes a row
+of windows, and what it moves is moved for each time of day.
 """
 
 from functools import partial

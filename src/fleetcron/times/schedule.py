@@ -32,7 +32,7 @@ class Schedule(ABC):
     def count_ms(self, after: int, until: int) -> int:
         """How many ticks lie in (after, until], without walking them."""
 
-    def day_shape(self, day: int) -> object:
+    def day_shape(self, day: int) -> object:  # noqa: ARG002
         """What the ticks of a UTC day look like, or None. Days with equal shapes tick at the same times of day."""
         return None
 

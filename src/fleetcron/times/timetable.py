@@ -58,21 +58,21 @@ class Timetable(Schedule):
         self.ends_ms = LAST_MS + 1 if ends_at is None else to_ms(ends_at)
         self.jitter_ms = 0 if jitter is None else duration_ms(jitter, "jitter")
         self.seed = seed
-        self._blackouts = [rule for rule in self.calendars if isinstance(rule, BlackoutRule)]
-        self._all = self._observed()
+        self.blackouts = [rule for rule in self.calendars if isinstance(rule, BlackoutRule)]
+        self.whole = self._observed()
         self._check_bounds(starts_at, ends_at, max_ticks)
         self.last_ms = self.ends_ms - 1
         if max_ticks is not None:
-            last = self._all.nth_ms(self.starts_ms - 1, max_ticks)
+            last = self.whole.nth_ms(self.starts_ms - 1, max_ticks)
             self.last_ms = self.last_ms if last is None else min(self.last_ms, last)
         if self.next_ms(self.starts_ms - 1 if starts_at else _AGES_AGO) is None:
             raise ScheduleError("the schedule never fires: its calendars and bounds leave no tick")
 
     def _observed(self) -> Schedule:
         day_rules = [rule for rule in self.calendars if isinstance(rule, DayRule)]
-        entries = [observe(entry, day_rules) for entry in self.entries] if day_rules else list(self.entries)
-        whole: Schedule = entries[0] if len(entries) == 1 else Merged(entries)
-        for rule in self._blackouts:
+        self.observed = tuple(observe(entry, day_rules) for entry in self.entries) if day_rules else self.entries
+        whole: Schedule = self.observed[0] if len(self.observed) == 1 else Merged(self.observed)
+        for rule in self.blackouts:
             whole = Without(whole, rule.blackout, rule.on == "defer")
         return whole
 
@@ -87,26 +87,26 @@ class Timetable(Schedule):
             raise ScheduleError("jitter needs a seed", hint="tenant/name of the job")
 
     def next_ms(self, after: int) -> int | None:
-        tick = self._all.next_ms(max(after, self.starts_ms - 1))
+        tick = self.whole.next_ms(max(after, self.starts_ms - 1))
         return tick if tick is not None and tick <= self.last_ms else None
 
     def prev_ms(self, before: int) -> int | None:
-        tick = self._all.prev_ms(min(before, self.last_ms + 1))
+        tick = self.whole.prev_ms(min(before, self.last_ms + 1))
         return tick if tick is not None and tick >= self.starts_ms else None
 
     def ticks_ms(self, after: int, until: int) -> Iterator[int]:
-        return self._all.ticks_ms(max(after, self.starts_ms - 1), min(until, self.last_ms))
+        return self.whole.ticks_ms(max(after, self.starts_ms - 1), min(until, self.last_ms))
 
     def count_ms(self, after: int, until: int) -> int:
-        return self._all.count_ms(max(after, self.starts_ms - 1), min(until, self.last_ms))
+        return self.whole.count_ms(max(after, self.starts_ms - 1), min(until, self.last_ms))
 
     def start_ms(self, tick: int) -> int:
         """When the run of a tick may start: the tick and its jitter."""
         if not self.jitter_ms or self.seed is None:
             return tick
-        following = self._all.next_ms(tick)
+        following = self.whole.next_ms(tick)
         gaps = [None if following is None else following - tick]
-        for rule in self._blackouts:
+        for rule in self.blackouts:
             window = rule.blackout.ending_after(tick)
             gaps.append(None if window is None else window[0] - tick)
         return tick + offset_ms(self.seed, self.jitter_ms, *gaps)
@@ -115,7 +115,7 @@ class Timetable(Schedule):
         return from_ms(self.start_ms(to_ms(tick)))
 
     def check(self, after: datetime) -> None:
-        """A ScheduleError when nothing happens for a year although the schedules alone have ticks: a calendar eats them."""
+        """A ScheduleError when the calendars leave nothing for a year of what the schedules would give."""
         now = to_ms(after)
         planned = Merged(self.entries).next_ms(max(now, self.starts_ms - 1))
         if planned is None or not self.calendars:

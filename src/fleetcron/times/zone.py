@@ -1,8 +1,8 @@
 """A time zone as a table of offsets, with a hash. No clock and no file: two nodes with one table agree on every tick.
 
-The table lists the changes of offset up to the end of 2037 (later where a zone has announced more, as Morocco has up to 2087)
-and the rule that repeats after them, so that the hash does not depend on how much of the rule a file happens to spell out.
-Times before the first change use the first offset.
+The table lists the changes of offset up to the end of 2037 (later where a zone has announced more, as Morocco has up
+to 2087) and the rule that repeats after them, so that the hash does not depend on how much of the rule a file happens to
+spell out. Times before the first change use the first offset.
 """
 
 import json
@@ -116,6 +116,12 @@ class Zone:
             self._spell_out()
         return self._periods[fold]
 
+    def changes_between(self, after: int, until: int) -> list[tuple[Period, Period]]:
+        """The changes of offset in (after, until], as the periods on either side."""
+        periods = self.periods("both", until)
+        first, last = periods.index(after), periods.index(until)
+        return [(periods.all[at], periods.all[at + 1]) for at in range(first, last)]
+
     def resolve(self, local: int, gap: str, fold: str) -> list[int]:
         """The instants at which this zone's clocks show a local second, under the policies."""
         periods = self.periods(fold, local + 2 * 86400)
@@ -136,10 +142,8 @@ class Zone:
         """Write out the yearly rule up to the next reach. Replaces, never changes, what a reader may hold."""
         changes = list(self.changes)
         reach = next(year for year in _REACHES if days.year_start(year) * 86400 > self._known_until)
-        if self.rule.begins is None or reach == _REACHES[-1]:
-            end = FAR_FUTURE
-        else:
-            end = days.year_start(reach) * 86400
+        ends = self.rule.begins is not None and reach < _REACHES[-1]
+        end = days.year_start(reach) * 86400 if ends else FAR_FUTURE
         offset = changes[-1][1] if changes else self.first
         changes += _real(offset, _repeat(self.rule, changes, min(reach - 1, days.LAST_YEAR)))
         self._periods = {fold: _periods(self.first, changes, fold, end) for fold in ("first", "second", "both")}

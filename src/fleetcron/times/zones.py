@@ -7,7 +7,7 @@ nodes would then compute different ticks. So the machine's files, PYTHONTZPATH a
 import re
 from difflib import get_close_matches
 from functools import cache, lru_cache
-from importlib import resources
+from importlib import import_module, resources
 
 from fleetcron.errors import ScheduleError
 from fleetcron.times.zone import Zone
@@ -47,9 +47,7 @@ def names() -> tuple[str, ...]:
 @cache
 def release() -> str:
     """The release of the zone data, such as 2026a."""
-    from tzdata import IANA_VERSION
-
-    return str(IANA_VERSION)
+    return str(import_module("tzdata").IANA_VERSION)
 
 
 @lru_cache(maxsize=1024)

@@ -1,0 +1,3 @@
+from fleetcron.cli import main
+
+main()

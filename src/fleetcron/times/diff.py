@@ -1,0 +1,63 @@
+"""What a change of schedule does to the ticks: which appear, which vanish, which move."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+
+from fleetcron.times.instants import from_ms, iso, to_ms
+from fleetcron.times.schedule import Schedule
+
+# Two ticks that are farther apart than this are not one tick that moved.
+_FARTHEST_MOVE_MS = 86_400_000
+
+
+@dataclass(slots=True)
+class Diff:
+    """`moved` pairs a tick that vanishes with the one that appears next to it, with no other tick between them."""
+
+    appear: list[datetime] = field(default_factory=list)
+    vanish: list[datetime] = field(default_factory=list)
+    move: list[tuple[datetime, datetime]] = field(default_factory=list)
+    kept: int = 0
+    complete: bool = True  # False: the limit was reached, and only ticks up to `until` were compared
+    until: datetime | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.appear or self.vanish or self.move)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "appear": [iso(t) for t in self.appear],
+            "vanish": [iso(t) for t in self.vanish],
+            "move": [{"from": iso(old), "to": iso(new)} for old, new in self.move],
+            "kept": self.kept,
+            "complete": self.complete,
+            "until": None if self.until is None else iso(self.until),
+        }
+
+
+def diff(old: Schedule, new: Schedule, after: datetime, until: datetime, limit: int = 100_000) -> Diff:
+    """Compare the ticks in (after, until]. At most `limit` ticks of each schedule are looked at."""
+    low, high = to_ms(after), to_ms(until)
+    before = list(islice(old.ticks_ms(low, high), limit + 1))
+    behind = list(islice(new.ticks_ms(low, high), limit + 1))
+    found = Diff(until=until)
+    if len(before) > limit or len(behind) > limit:
+        high = min(ticks[limit - 1] for ticks in (before, behind) if len(ticks) > limit)
+        before, behind = [t for t in before if t <= high], [t for t in behind if t <= high]
+        found.complete, found.until = False, from_ms(high)
+    olds, news = set(before), set(behind)
+    found.kept = len(olds & news)
+    lonely: int | None = None  # the last tick that is in one of the two only and has no partner yet
+    for tick in sorted(olds | news):
+        if tick in olds and tick in news:
+            lonely = None
+        elif lonely is not None and (lonely in olds) != (tick in olds) and tick - lonely <= _FARTHEST_MOVE_MS:
+            pair = (lonely, tick) if lonely in olds else (tick, lonely)
+            (found.vanish if lonely in olds else found.appear).pop()
+            found.move.append((from_ms(pair[0]), from_ms(pair[1])))
+            lonely = None
+        else:
+            (found.vanish if tick in olds else found.appear).append(from_ms(tick))
+            lonely = tick
+    return found

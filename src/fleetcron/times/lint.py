@@ -1,0 +1,203 @@
+"""What is allowed but probably not meant."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from fleetcron.times import days
+from fleetcron.times.cron import DAY, Cron
+from fleetcron.times.durations import duration_text
+from fleetcron.times.every import Every
+from fleetcron.times.fields import DAY as DAY_FIELD
+from fleetcron.times.fields import HOUR, MINUTE, MONTH, SECOND, FieldKind, Values
+from fleetcron.times.instants import from_ms, iso, to_ms
+from fleetcron.times.notes import clock_text, date_text
+from fleetcron.times.schedule import Schedule
+from fleetcron.times.timetable import Timetable
+
+Level = Literal["warning", "info"]
+_DAY_MS = 86_400_000
+_TWO_YEARS_MS = 731 * _DAY_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`code` is stable, for scripts; `hint` says what to write instead."""
+
+    level: Level
+    code: str
+    message: str
+    hint: str
+
+    def as_json(self) -> dict[str, str]:
+        return {"level": self.level, "code": self.code, "message": self.message, "hint": self.hint}
+
+
+def lint(schedule: Schedule, after: datetime, timezone: str | None = None) -> list[Finding]:
+    """Findings about a schedule, looking two years ahead of `after`. `timezone` is what was given with an interval."""
+    found: list[Finding] = []
+    if isinstance(schedule, Timetable):
+        for entry in schedule.entries:
+            found += lint(entry, after, timezone)
+        return found + _jitter(schedule, after)
+    if isinstance(schedule, Cron):
+        found += _fields(schedule)
+        found += _day_rule(schedule)
+        found += _month_end(schedule)
+        found += _dst(schedule, after)
+        found += _far(schedule, after)
+    if isinstance(schedule, Every) and schedule.every_ms % _DAY_MS == 0 and timezone not in (None, "UTC"):
+        text = duration_text(schedule.every_ms)
+        found.append(
+            Finding(
+                "warning",
+                "interval-of-days",
+                f"every {text} is real time: in {timezone} it moves by an hour at each clock change",
+                "did you mean a daily cron, such as 0 9 * * *?",
+            )
+        )
+    return found
+
+
+def _fields(schedule: Cron) -> list[Finding]:
+    parsed = schedule.parsed
+    found = []
+    kinds: list[tuple[FieldKind, Values]] = [
+        (SECOND, parsed.second),
+        (MINUTE, parsed.minute),
+        (HOUR, parsed.hour),
+        (DAY_FIELD, parsed.day),
+        (MONTH, parsed.month),
+    ]
+    for kind, values in kinds:
+        for item in values.text.split(","):
+            body, slash, step = item.partition("/")
+            if slash and body in ("*", "?") and kind.cycle % int(step):
+                found.append(_uneven(kind, values, item))
+    if parsed.minute.text.startswith("*") and "/" not in parsed.minute.text and parsed.second.listed() == [0]:
+        hours = parsed.hour.listed()
+        if len(hours) == 1:
+            found.append(
+                Finding(
+                    "warning",
+                    "every-minute-of-an-hour",
+                    f"fires 60 times, every minute from {hours[0]:02}:00 to {hours[0]:02}:59",
+                    f"for once a day write 0 {hours[0]} in the first two fields",
+                )
+            )
+    if schedule.times.minutes == (0,) and schedule.times.count == 1 and schedule.days.every_day:
+        found.append(
+            Finding(
+                "info",
+                "midnight",
+                "starts at midnight together with everything else that is daily",
+                "H H in the first two fields, or jitter, spreads jobs over time",
+            )
+        )
+    return found
+
+
+def _uneven(kind: FieldKind, values: Values, item: str) -> Finding:
+    listed = values.listed()
+    if kind is DAY_FIELD:
+        return Finding(
+            "warning",
+            "step-restarts",
+            f"{item} in the {kind.name} field starts again on day 1 of each month: day 31 may be followed by day 1",
+            "for a fixed distance use an interval (every: 2d), or list the days",
+        )
+    left = kind.cycle - listed[-1] + listed[0]
+    return Finding(
+        "warning",
+        "uneven-step",
+        f"{item} does not divide the {kind.name} field: from {kind.name} {listed[-1]} it is {left} to the next, not more",
+        f"use a step that divides {kind.cycle}, or an interval (every: …)",
+    )
+
+
+def _day_rule(schedule: Cron) -> list[Finding]:
+    parsed = schedule.parsed
+    if not parsed.both_days:
+        return [
+            Finding(
+                "warning",
+                "either-day",
+                f"both day fields are restricted, so it fires on day {parsed.day.text} and also on "
+                f"{parsed.weekday.text}, whichever comes",
+                f"for days that match both write +{parsed.weekday.text}",
+            )
+        ]
+    stepped = [f for f in (parsed.day, parsed.weekday) if f.text.startswith("*/")]
+    if stepped and not parsed.plus and not any(f.text in ("*", "?") for f in (parsed.day, parsed.weekday)):
+        return [
+            Finding(
+                "warning",
+                "both-days",
+                f"{stepped[0].text} begins with *, so a day must match both day fields",
+                "list the days instead of the step to fire on either",
+            )
+        ]
+    return []
+
+
+def _month_end(schedule: Cron) -> list[Finding]:
+    last = schedule.parsed.day.clampable.bit_length() - 1
+    if schedule.month_end == "clamp" or last < 29 or schedule.parsed.day.values.bit_count() > 3:
+        return []
+    short = [m for m in schedule.parsed.month.listed() if days.MONTH_LENGTHS[False][m - 1] < last]
+    if not short:
+        return []
+    return [
+        Finding(
+            "warning",
+            "missing-days",
+            f"day {last} does not exist in {len(short)} of its months, which are left out",
+            "month_end=clamp takes the last day instead; L is always the last day",
+        )
+    ]
+
+
+def _dst(schedule: Cron, after: datetime) -> list[Finding]:
+    if schedule.parsed.is_clock_job:
+        return []
+    start = to_ms(after) // 1000
+    for before, here in schedule.zone.changes_between(start, start + _TWO_YEARS_MS // 1000):
+        low, high = sorted((before.high, here.low))
+        matches = schedule.local_matches(low, high - 1)
+        if not matches:
+            continue
+        times = f"{date_text(matches[0] // DAY)} {clock_text(matches[0])}"
+        if here.offset > before.offset:
+            does = f"runs at {clock_text(here.low)}" if schedule.dst_gap == "shift" else "is skipped"
+            message = f"{times} does not exist in {schedule.timezone}: it {does}"
+        else:
+            does = "runs both times" if schedule.dst_fold == "both" else f"runs the {schedule.dst_fold} time"
+            message = f"{times} comes twice in {schedule.timezone}: it {does}"
+        span = f"{clock_text(low)} and {clock_text(high)}"
+        return [Finding("info", "dst-hour", message, f"times outside {span} are never touched by a clock change")]
+    return []
+
+
+def _far(schedule: Cron, after: datetime) -> list[Finding]:
+    tick = schedule.next_ms(to_ms(after))
+    if tick is None:
+        return [Finding("warning", "no-more", f"never fires after {iso(after)}", "check the expression")]
+    years = (tick - to_ms(after)) // (365 * _DAY_MS)
+    if years < 2:
+        return []
+    return [Finding("warning", "far", f"next in {years} years, on {from_ms(tick):%Y-%m-%d}", "check the day fields")]
+
+
+def _jitter(schedule: Timetable, after: datetime) -> list[Finding]:
+    tick = schedule.next_ms(to_ms(after))
+    following = None if tick is None else schedule.next_ms(tick)
+    if tick is None or following is None or schedule.jitter_ms <= following - tick:
+        return []
+    return [
+        Finding(
+            "warning",
+            "jitter-too-long",
+            f"jitter {duration_text(schedule.jitter_ms)} is longer than the gap between ticks",
+            f"it is cut to {duration_text(following - tick)}",
+        )
+    ]
