@@ -66,7 +66,7 @@ class When:
 
 _OPTIONS = (
     click.option("--timezone", "--tz", default="UTC", show_default=True, metavar="ZONE", help="IANA name."),
-    click.option("--dst-gap", metavar="POLICY", help="Times that do not exist: skip or shift. [default: by expression]"),
+    click.option("--dst-gap", metavar="POLICY", help="Times that do not exist: skip, shift. [default: by expression]"),
     click.option("--dst-fold", metavar="POLICY", help="Times that come twice: first, second or both. "
                  "[default: by expression]"),
     click.option("--month-end", default="skip", show_default=True, metavar="POLICY", help="Day 31 in short months: "

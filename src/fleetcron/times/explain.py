@@ -7,11 +7,12 @@ from typing import Any
 
 from fleetcron.clock import utc_now
 from fleetcron.times import words
-from fleetcron.times.cron import DAY, Cron
+from fleetcron.times.cron import Cron
 from fleetcron.times.durations import duration_text
 from fleetcron.times.every import Every
 from fleetcron.times.instants import iso, to_ms
 from fleetcron.times.lint import Finding, lint
+from fleetcron.times.localtimes import DAY
 from fleetcron.times.notes import clock_text, date_text, zone_of
 from fleetcron.times.once import Once
 from fleetcron.times.preview import Row, preview
@@ -80,7 +81,7 @@ def clock_changes(schedule: Schedule, after: datetime) -> list[Change]:
 
 
 def _gap(schedule: Cron, before: Period, here: Period) -> Change | None:
-    gone = schedule.local_matches(before.high, here.low - 1)
+    gone = schedule.matching.listed(before.high, here.low - 1)
     if not gone:
         return None
     date = date_text(gone[0] // DAY)
@@ -96,7 +97,7 @@ def _gap(schedule: Cron, before: Period, here: Period) -> Change | None:
 
 
 def _fold(schedule: Cron, before: Period, here: Period) -> Change | None:
-    twice = schedule.local_matches(here.low, before.high - 1)
+    twice = schedule.matching.listed(here.low, before.high - 1)
     if not twice:
         return None
     date = date_text(twice[0] // DAY)

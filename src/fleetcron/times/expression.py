@@ -23,6 +23,7 @@ MACROS = {
 FIVE: tuple[FieldKind, ...] = (MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 SIX: tuple[FieldKind, ...] = (SECOND, *FIVE)
 _WORD = re.compile(r"[^ \t]+")
+_ZONE = re.compile(r"(?:CRON_)?TZ=(.*)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +89,7 @@ class Expression:
 
 @lru_cache(maxsize=8192)
 def parse(text: str, seed: str | None = None) -> Expression:
+    text = text.strip("\r\n")  # a YAML block brings one
     if len(text) > MAX_LENGTH:
         raise ScheduleError(f"the expression has {len(text)} characters, {MAX_LENGTH} at most")
     for position, character in enumerate(text):
@@ -100,6 +102,13 @@ def parse(text: str, seed: str | None = None) -> Expression:
         source = _macro(written, text)
         written = written.lower()
     words = list(_WORD.finditer(source))
+    if words and (zone := _ZONE.fullmatch(words[0][0])):
+        raise ScheduleError(
+            "a zone cannot stand in the expression",
+            hint=f"give it as timezone: {zone[1]}",
+            source=text,
+            end=words[0].end(),
+        )
     if len(words) not in (5, 6):
         raise _wrong_count(source, len(words))
     kinds = SIX if len(words) == 6 else FIVE

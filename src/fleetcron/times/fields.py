@@ -174,8 +174,10 @@ def _read_value(kind: FieldKind, text: str, body: str, refuse: Refuse) -> int:
         return value
     if text in kind.names:
         return kind.names.index(text) + kind.names_from
+    if not body:
+        raise refuse("a value is missing in front of the step", "write */15")
     if not text:
-        raise refuse(f"bad '{body}'" if body else "a value is missing", "a range needs both ends, as in 1-5")
+        raise refuse(f"bad '{body}'", "a range needs both ends, as in 1-5")
     raise refuse(f"'{text}' is not a value", _value_hint(kind, text))
 
 
@@ -199,6 +201,8 @@ def _value_hint(kind: FieldKind, text: str) -> str | None:
         return f"did you mean {near[0]}?"
     if kind is DAY and text.startswith("W"):
         return f"W follows the day, as in {text[1:] or 15}W"
+    if kind is WEEKDAY and (last := re.fullmatch(r"L([0-6])", text)):
+        return f"write {last[1]}L"
     if kind is WEEKDAY and "-" in text:
         return "L and # take one weekday, so list them: MON#1,TUE#1"
     return None

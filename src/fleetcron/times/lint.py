@@ -5,12 +5,13 @@ from datetime import datetime
 from typing import Literal
 
 from fleetcron.times import days
-from fleetcron.times.cron import DAY, Cron
+from fleetcron.times.cron import Cron
 from fleetcron.times.durations import duration_text
 from fleetcron.times.every import Every
 from fleetcron.times.fields import DAY as DAY_FIELD
 from fleetcron.times.fields import HOUR, MINUTE, MONTH, SECOND, FieldKind, Values
 from fleetcron.times.instants import from_ms, iso, to_ms
+from fleetcron.times.localtimes import DAY
 from fleetcron.times.notes import clock_text, date_text
 from fleetcron.times.schedule import Schedule
 from fleetcron.times.timetable import Timetable
@@ -110,7 +111,7 @@ def _uneven(kind: FieldKind, values: Values, item: str) -> Finding:
     return Finding(
         "warning",
         "uneven-step",
-        f"{item} does not divide the {kind.name} field: from {kind.name} {listed[-1]} it is {left} to the next, not more",
+        f"{item} does not divide the {kind.name} field: from {listed[-1]} it is {left} to the next",
         f"use a step that divides {kind.cycle}, or an interval (every: …)",
     )
 
@@ -163,7 +164,7 @@ def _dst(schedule: Cron, after: datetime) -> list[Finding]:
     start = to_ms(after) // 1000
     for before, here in schedule.zone.changes_between(start, start + _TWO_YEARS_MS // 1000):
         low, high = sorted((before.high, here.low))
-        matches = schedule.local_matches(low, high - 1)
+        matches = schedule.matching.listed(low, high - 1)
         if not matches:
             continue
         times = f"{date_text(matches[0] // DAY)} {clock_text(matches[0])}"

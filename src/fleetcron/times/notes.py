@@ -2,7 +2,8 @@
 
 from fleetcron.times import days
 from fleetcron.times.calendars import ObservedDays
-from fleetcron.times.cron import DAY, Cron
+from fleetcron.times.cron import Cron
+from fleetcron.times.localtimes import DAY
 from fleetcron.times.merged import Merged
 from fleetcron.times.once import Once
 from fleetcron.times.schedule import Schedule

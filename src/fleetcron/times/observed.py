@@ -10,8 +10,9 @@ from functools import partial
 from fleetcron.errors import ScheduleError
 from fleetcron.times import days
 from fleetcron.times.calendars import FARTHEST_ROLL, DayRule, ObservedDays
-from fleetcron.times.cron import DAY, Cron
+from fleetcron.times.cron import Cron
 from fleetcron.times.instants import from_ms
+from fleetcron.times.localtimes import DAY
 from fleetcron.times.merged import Merged
 from fleetcron.times.once import Once
 from fleetcron.times.schedule import Schedule

@@ -1,8 +1,8 @@
 """A time zone as a table of offsets, with a hash. No clock and no file: two nodes with one table agree on every tick.
 
 The table lists the changes of offset up to the end of 2037 (later where a zone has announced more, as Morocco has up
-to 2087) and the rule that repeats after them, so that the hash does not depend on how much of the rule a file happens to
-spell out. Times before the first change use the first offset.
+to 2087) and the rule that repeats after them, so that the hash does not depend on how much of the rule a file spells
+out. Times before the first change use the first offset.
 """
 
 import json
