@@ -40,6 +40,7 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@test -x $(BIN)/python || "$(UV)" venv --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
 	@"$(UV)" pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
 	@"$(UV)" pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@$(BIN)/python -m compileall -q src "$$($(BIN)/python -c 'import click, os; print(os.path.dirname(click.__file__))')"
 	@touch $@
 
 lock: ## write the hash-pinned requirements from pyproject.toml

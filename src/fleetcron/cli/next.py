@@ -3,8 +3,8 @@
 import click
 
 from fleetcron.cli.when import When, after_option, json_option, print_json, when_options
-from fleetcron.times.notes import zone_of
 from fleetcron.times.preview import Row, preview
+from fleetcron.times.zones import zone
 
 MOST = 100_000
 
@@ -19,15 +19,15 @@ def command(when: When, expr: str | None, after: str | None, count: int, as_json
     """Show the next ticks of EXPR, a cron expression such as '0 2 * * *'."""
     schedule = when.schedule(expr)
     start = when.instant(after)
-    rows = preview(schedule, start, count)
+    shown = zone(when.timezone)
+    rows = preview(schedule, start, count, shown)
     if as_json:
         print_json([row.as_json() for row in rows])
         return
     if not rows:
         click.echo("No tick is left after that instant.")
         return
-    name = when.timezone if when.every else zone_of(schedule).name
-    click.echo(f"{'UTC':<22}{name}")
+    click.echo(f"{'UTC':<22}{shown.name}")
     for row in rows:
         click.echo(_line(row))
 

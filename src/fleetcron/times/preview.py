@@ -30,9 +30,9 @@ class Row:
         return row
 
 
-def preview(schedule: Schedule, after: datetime, count: int = 10) -> list[Row]:
-    """The next `count` ticks later than `after`, fewer where the schedule ends."""
-    zone = zone_of(schedule)
+def preview(schedule: Schedule, after: datetime, count: int = 10, zone: Zone | None = None) -> list[Row]:
+    """The next `count` ticks later than `after`, fewer where the schedule ends; local times in `zone` or its own."""
+    zone = zone or zone_of(schedule)
     rows: list[Row] = []
     tick = schedule.next_ms(to_ms(after))
     while tick is not None and len(rows) < count:

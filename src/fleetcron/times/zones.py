@@ -7,7 +7,8 @@ nodes would then compute different ticks. So the machine's files, PYTHONTZPATH a
 import re
 from difflib import get_close_matches
 from functools import cache, lru_cache
-from importlib import import_module, resources
+from importlib import import_module
+from os.path import dirname, join
 
 from fleetcron.errors import ScheduleError
 from fleetcron.times.zone import Zone
@@ -40,7 +41,8 @@ _OFFSET = re.compile(r"(?:UTC|GMT|Z)?\s*[+-]\d{1,2}(?::?\d{2})?", re.IGNORECASE)
 @cache
 def names() -> tuple[str, ...]:
     """Every zone that may be used."""
-    listed = resources.files("tzdata").joinpath("zones").read_text("utf-8").split()
+    with open(join(_folder(), "zones"), encoding="ascii") as file:
+        listed = file.read().split()
     return tuple(sorted(name for name in listed if name != "Factory" and name not in ABBREVIATIONS))
 
 
@@ -55,8 +57,13 @@ def zone(name: str) -> Zone:
     """The zone of this name; a ScheduleError with near names if there is none."""
     if name not in _known():
         raise ScheduleError(_mistake(name), hint=_hint(name), source=name, end=len(name))
-    path = resources.files("tzdata").joinpath("zoneinfo", *name.split("/"))
-    return Zone.from_tzif(name, path.read_bytes())
+    with open(join(_folder(), "zoneinfo", *name.split("/")), "rb") as file:
+        return Zone.from_tzif(name, file.read())
+
+
+def _folder() -> str:
+    """Where the package lies. Plain paths: importlib.resources alone takes 13 ms of a command's start."""
+    return dirname(str(import_module("tzdata").__file__))
 
 
 @cache
