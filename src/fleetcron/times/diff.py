@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
+from itertools import islice, pairwise
 
 from fleetcron.times.instants import from_ms, iso, to_ms
 from fleetcron.times.schedule import Schedule
@@ -13,7 +13,7 @@ _FARTHEST_MOVE_MS = 86_400_000
 
 @dataclass(slots=True)
 class Diff:
-    """`moved` pairs a tick that vanishes with the one that appears next to it, with no other tick between them."""
+    """`move` pairs a tick that vanishes with the nearest one that appears next to it, with no other tick between them."""
 
     appear: list[datetime] = field(default_factory=list)
     vanish: list[datetime] = field(default_factory=list)
@@ -48,16 +48,26 @@ def diff(old: Schedule, new: Schedule, after: datetime, until: datetime, limit: 
         found.complete, found.until = False, from_ms(high)
     olds, news = set(before), set(behind)
     found.kept = len(olds & news)
-    lonely: int | None = None  # the last tick that is in one of the two only and has no partner yet
+    alone: list[int] = []  # ticks of one schedule only, since the last tick that both have
     for tick in sorted(olds | news):
         if tick in olds and tick in news:
-            lonely = None
-        elif lonely is not None and (lonely in olds) != (tick in olds) and tick - lonely <= _FARTHEST_MOVE_MS:
-            pair = (lonely, tick) if lonely in olds else (tick, lonely)
-            (found.vanish if lonely in olds else found.appear).pop()
-            found.move.append((from_ms(pair[0]), from_ms(pair[1])))
-            lonely = None
+            _pair(alone, olds, found)
+            alone = []
         else:
-            (found.vanish if tick in olds else found.appear).append(from_ms(tick))
-            lonely = tick
+            alone.append(tick)
+    _pair(alone, olds, found)
     return found
+
+
+def _pair(alone: list[int], olds: set[int], found: Diff) -> None:
+    """Neighbours of which one vanishes and one appears are one tick that moved, the nearest pairs first."""
+    pairs = [(b - a, a, b) for a, b in pairwise(alone) if (a in olds) != (b in olds) and b - a <= _FARTHEST_MOVE_MS]
+    moved: dict[int, int] = {}
+    for _, a, b in sorted(pairs):
+        if a not in moved and b not in moved:
+            moved[a], moved[b] = b, a
+    for tick in alone:
+        if tick in moved and tick in olds:
+            found.move.append((from_ms(tick), from_ms(moved[tick])))
+        elif tick not in moved:
+            (found.vanish if tick in olds else found.appear).append(from_ms(tick))

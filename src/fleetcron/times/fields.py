@@ -197,7 +197,8 @@ def _value_hint(kind: FieldKind, text: str) -> str | None:
     for short, long in zip(kind.names, kind.long_names, strict=True):
         if text.lower() == long.lower():
             return f"write {short}"
-    if near := get_close_matches(text, kind.names, n=1, cutoff=0.5):
+    swapped = [name for name in kind.names if sorted(name) == sorted(text)]
+    if near := swapped or get_close_matches(text, kind.names, n=1, cutoff=0.5):
         return f"did you mean {near[0]}?"
     if kind is DAY and text.startswith("W"):
         return f"W follows the day, as in {text[1:] or 15}W"
