@@ -37,9 +37,9 @@ _NOWHERE = Period(1, 0, 0, 0, 0)  # holds no second: the first question finds th
 _ZERO = (0,)
 _ZERO_STEP = (timedelta(0),)
 _SPARSE = 24  # ticks a year
-# An expression can fall into a gap again and again (the last Sunday of March at 02:30 in Berlin, under skip); after
-# 400 years the calendar repeats and so does the rule.
-_MOST_GAPS = 1000
+# An expression can fall into a gap again and again (the last Sunday of March at 02:30 in Berlin, under skip). A yearly
+# rule has one gap a year, and all 14 kinds of year have come within 40 years; the listed changes are fewer than 300.
+_MOST_GAPS = 400
 
 
 @lru_cache(maxsize=8192)
@@ -70,6 +70,8 @@ class Cron(Schedule):
     ) -> None:
         if not isinstance(expression, str):
             raise ScheduleError(f"{expression!r} is not a cron expression", hint="pass a text such as '0 2 * * *'")
+        if seed is not None and not isinstance(seed, str):
+            raise ScheduleError(f"{seed!r} is not a seed", hint="pass tenant/name of the job")
         self.parsed = parse(expression, seed)
         self.expression = self.parsed.text
         self.seed = seed

@@ -13,7 +13,7 @@ _FARTHEST_MOVE_MS = 86_400_000
 
 @dataclass(slots=True)
 class Diff:
-    """`move` pairs a tick that vanishes with the nearest one that appears next to it, with no other tick between them."""
+    """`move` pairs a tick that vanishes with the nearest neighbour that appears, with no other tick between."""
 
     appear: list[datetime] = field(default_factory=list)
     vanish: list[datetime] = field(default_factory=list)

@@ -21,10 +21,10 @@ class Every(Schedule):
 
     __slots__ = ("anchor", "anchor_ms", "every", "every_ms")
 
-    def __init__(self, every: str | int | float | timedelta, anchor: datetime | str | None = None) -> None:
-        self.every_ms = duration_ms(every, "every")
+    def __init__(self, duration: str | int | float | timedelta, anchor: datetime | str | None = None) -> None:
+        self.every_ms = duration_ms(duration, "every")
         if self.every_ms < 1000:
-            raise ScheduleError(f"every: {every} is too short", hint="the shortest interval is 1s")
+            raise ScheduleError(f"every: {duration} is too short", hint="the shortest interval is 1s")
         if isinstance(anchor, str):
             anchor = parse_instant(anchor)
         self.anchor_ms = to_ms(EPOCH if anchor is None else anchor)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fleetcron.errors import ScheduleError
 from fleetcron.times import policies
-from fleetcron.times.instants import EPOCH, from_ms, iso, not_an_instant, to_ms
+from fleetcron.times.instants import FIRST_MS, LAST_MS, from_ms, iso, not_an_instant, to_ms
 from fleetcron.times.schedule import Schedule
 from fleetcron.times.zone import Zone
 from fleetcron.times.zones import zone as zone_named
@@ -45,6 +45,8 @@ class Once(Schedule):
         else:
             self.local_ms = to_ms(moment.replace(tzinfo=UTC))
             self.instants_ms = self._resolve()
+        if not (self.instants_ms[0] >= FIRST_MS and self.instants_ms[-1] <= LAST_MS):
+            raise ScheduleError(f"{at} is outside the years 1 to 9999 of UTC")
         self.at = from_ms(self.instants_ms[0])
 
     def _resolve(self) -> tuple[int, ...]:
@@ -100,9 +102,4 @@ def _read(at: datetime | str) -> datetime:
             raise ScheduleError(f"'{at}' is not an instant", hint="write it as 2027-01-01T09:00:00Z") from None
     if not isinstance(at, datetime):
         raise not_an_instant(at)
-    if at.tzinfo is not None:
-        try:
-            at - EPOCH
-        except OverflowError:
-            raise ScheduleError(f"{at} is outside the years 1 to 9999") from None
     return at

@@ -52,9 +52,15 @@ def release() -> str:
     return str(import_module("tzdata").IANA_VERSION)
 
 
-@lru_cache(maxsize=1024)
 def zone(name: str) -> Zone:
     """The zone of this name; a ScheduleError with near names if there is none."""
+    if not isinstance(name, str):
+        raise ScheduleError(f"Invalid timezone: {name!r}. Use IANA format (e.g., America/New_York)")
+    return _load(name)
+
+
+@lru_cache(maxsize=1024)
+def _load(name: str) -> Zone:
     if name not in _known():
         raise ScheduleError(_mistake(name), hint=_hint(name), source=name, end=len(name))
     with open(join(_folder(), "zoneinfo", *name.split("/")), "rb") as file:
