@@ -5,7 +5,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := $(shell command -v uv 2>/dev/null || echo .bootstrap/bin/uv)
-UV_PIN := 0.13.7
+GET_UV := $(PYTHON) -m pip install -qq --disable-pip-version-check --root-user-action=ignore --target .bootstrap uv==0.13.7
+# editable, and with bytecode for a fast start
+INSTALL = "$(UV)" pip install --quiet --python $(BIN)/python --no-deps --editable . && $(BIN)/python -m compileall -q src $(VENV)/lib/python*/site-packages/click
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test lint bench soak lock clean
@@ -13,7 +15,7 @@ UV_PIN := 0.13.7
 help: ## what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-7s %s\n", $$1, $$2}'
 
-run: setup ## show fleetcron at work
+run: $(VENV)/.can-run ## show fleetcron at work
 	@$(BIN)/python -m fleetcron demo
 
 test: lint ## everything: lint, types, import contract, tests against real services
@@ -33,18 +35,24 @@ soak: setup ## the long suites
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: requirements/dev.txt pyproject.toml
+# two steps, so that `make run` does not wait for the test services
+$(VENV)/.can-run: requirements/runtime.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "fleetcron needs Python 3.11 or newer; this is $$($(PYTHON) --version). Try: make PYTHON=/path/to/python3.11"; exit 1; }
-	@test -x "$(UV)" || { echo "setting up uv ..."; $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target .bootstrap "uv==$(UV_PIN)"; }
-	@echo "setting up $(VENV) from requirements/dev.txt ..."
+	@test -x "$(UV)" || { echo "setting up uv ..."; $(GET_UV); }
+	@echo "setting up $(VENV) ..."
 	@test -x $(BIN)/python || "$(UV)" venv --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
+	@"$(UV)" pip install --quiet --python $(BIN)/python --require-hashes --requirements requirements/runtime.txt
+	@$(INSTALL)
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.can-run requirements/dev.txt
+	@echo "setting up what the tests need ..."
 	@"$(UV)" pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
-	@"$(UV)" pip install --quiet --python $(BIN)/python --no-deps --editable .
-	@$(BIN)/python -m compileall -q src "$$($(BIN)/python -c 'import click, os; print(os.path.dirname(click.__file__))')"
+	@$(INSTALL)
 	@touch $@
 
 lock: ## write the hash-pinned requirements from pyproject.toml
-	@test -x "$(UV)" || $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target .bootstrap "uv==$(UV_PIN)"
+	@test -x "$(UV)" || $(GET_UV)
 	@"$(UV)" export --quiet --format requirements.txt --no-emit-project --no-header --no-default-groups > requirements/runtime.txt
 	@"$(UV)" export --quiet --format requirements.txt --no-emit-project --no-header --group dev > requirements/dev.txt
 	@! grep -nE 'https?://' requirements/*.txt || { echo "requirements must not name a registry host"; exit 1; }
