@@ -163,6 +163,10 @@ class Cron(Schedule):
         return None if second is None else second * 1000
 
     def ticks_ms(self, after: int, until: int) -> Iterator[int]:
+        if self._is_sparse():
+            for tick in self._one_by_one(after // 1000, until // 1000):
+                yield tick * 1000
+            return
         for base, steps, _ in self._blocks(after // 1000, until // 1000):
             for step in steps:
                 yield (base + step) * 1000
@@ -305,19 +309,22 @@ class Cron(Schedule):
 
     def _blocks(self, after: int, until: int) -> Iterator[Block]:
         """The ticks in (after, until] as blocks: a start in UTC seconds and what to add to it."""
-        if self.days.mask(2000).bit_count() * self.times.count < _SPARSE:
-            # Walking every period of the zone would cost more than asking for each tick.
-            tick = self.after(after)
-            while tick is not None and tick <= until:
-                yield tick, _ZERO, _ZERO_STEP
-                tick = self.after(tick)
-            return
         for periods, at, first, last in self._stretches(after, until):
             here = periods.all[at]
             if self._shifts_to(periods, at, after):
                 yield here.start, _ZERO, _ZERO_STEP
             for base, steps, deltas in self.matching.blocks(first, last):
                 yield base - here.offset, steps, deltas
+
+    def _is_sparse(self) -> bool:
+        """Whether walking every period of the zone would cost more than asking for each tick."""
+        return self.days.mask(2000).bit_count() * self.times.count < _SPARSE
+
+    def _one_by_one(self, after: int, until: int) -> Iterator[int]:
+        tick = self.after(after)
+        while tick is not None and tick <= until:
+            yield tick
+            tick = self.after(tick)
 
     def _stretches(self, after: int, until: int) -> Iterator[tuple[Periods, int, int, int]]:
         """The periods that (after, until] touches, each with the local times [first, last] for which it answers."""
@@ -344,6 +351,10 @@ class Cron(Schedule):
         return here.low not in self.matching and self.matching.count(periods.highs[at - 1], here.low - 1) > 0
 
     def _datetimes(self, after: int, until: int) -> Iterator[datetime]:
+        if self._is_sparse():
+            for tick in self._one_by_one(after, until):
+                yield EPOCH + timedelta(0, tick)
+            return
         for base, _, deltas in self._blocks(after, until):
             # one addition in C for each tick
             yield from map((EPOCH + timedelta(0, base)).__add__, deltas)

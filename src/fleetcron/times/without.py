@@ -11,6 +11,7 @@ from fleetcron.times.windows import Windows
 
 # A schedule whose ticks fall into this many windows in a row is given up: it yields nothing that anybody waits for.
 _MOST_WINDOWS = 5000
+_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
@@ -73,3 +74,15 @@ class Without(Schedule):
             else:
                 at = max(at, end - 1)
         return total + self.inner.count_ms(at, max(at, until))
+
+    def day_shape(self, day: int) -> object:
+        """The inner shape with what the windows cut out of it."""
+        low, high = day * _DAY_MS, (day + 1) * _DAY_MS
+        inner = self.inner.day_shape(day)
+        cuts = []
+        for start, end in self.windows.within(low - 2, high - 1):
+            if self.defer and low <= end < high:
+                return None  # whether a tick is deferred to this day depends on others
+            if end > low:
+                cuts.append((max(start, low) - low, min(end, high) - low))
+        return None if inner is None else (inner, tuple(cuts))
