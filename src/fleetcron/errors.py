@@ -29,4 +29,6 @@ class ScheduleError(FleetcronError, ValueError):
         """Two lines, the text and a marker under the mistake; None when there is no place to show."""
         if self.source is None or self.end <= self.start:
             return None
-        return f"{self.source}\n{' ' * self.start}{'^' * (self.end - self.start)}"
+        # one column for each character, also for a tab
+        shown = "".join(character if character.isprintable() else " " for character in self.source)
+        return f"{shown}\n{' ' * self.start}{'^' * (self.end - self.start)}"

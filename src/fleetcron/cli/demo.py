@@ -1,5 +1,6 @@
 """`fleetcron demo`: the calculator at work, for somebody who has just cloned the repository."""
 
+import json
 from datetime import UTC, datetime
 
 import click
@@ -47,4 +48,4 @@ def _clock_changes(now: datetime) -> None:
     for change in clock_changes(fold, now)[:1]:
         click.echo(f"    {change.date}: {change.text}")
     gap = preview(Cron("30 2 * * *", "America/New_York"), datetime(2027, 3, 13, 12, tzinfo=UTC), 1)[0]
-    click.echo(f"    as JSON: {gap.as_json()}")
+    click.echo(f"    as JSON: {json.dumps(gap.as_json())}")

@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import click
 
@@ -12,6 +12,7 @@ from fleetcron.times.diff import Diff, diff
 from fleetcron.times.instants import iso
 
 _SHOWN = 20
+_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 @click.command("diff")
@@ -29,7 +30,7 @@ def command(
     if when.every or when.at:
         raise ScheduleError("diff compares two cron expressions", hint="leave out --every and --at")
     start = when.instant(after)
-    end = start + timedelta(days=30) if until is None else when.instant(until)
+    end = min(start, _LAST - timedelta(days=30)) + timedelta(days=30) if until is None else when.instant(until)
     if end <= start:
         raise ScheduleError(f"{iso(end)} is not after {iso(start)}", hint="--until comes after --after")
     newer = replace(when, timezone=new_timezone or when.timezone)

@@ -1,5 +1,6 @@
 """The list of commands. A command's module is imported only when it runs, so that every command starts fast."""
 
+import os
 import sys
 from importlib import import_module
 
@@ -56,19 +57,24 @@ def root() -> None:
 
 def main() -> None:
     """Run a command; a mistake of the user is a message and exit code 2, never a traceback."""
+    colour = False if os.environ.get("NO_COLOR") else None
     try:
-        root()
+        root(color=colour)
     except ScheduleError as error:
-        print_error(error)
+        print_error(error, colour)
         sys.exit(2)
     except FleetcronError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
+    except OSError as error:  # the output cannot be written: a full disk, say
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
 
 
-def print_error(error: ScheduleError) -> None:
-    click.echo(f"{click.style('error', fg='red', bold=True)}: {error.mistake}", err=True)
+def print_error(error: ScheduleError, colour: bool | None) -> None:
+    lines = [f"{click.style('error', fg='red', bold=True)}: {error.mistake}"]
     if pointer := error.pointer():
-        click.echo("".join(f"  {line}\n" for line in pointer.splitlines()), nl=False, err=True)
+        lines += [f"  {line}" for line in pointer.splitlines()]
     if error.hint:
-        click.echo(f"{click.style('hint', fg='cyan')}: {error.hint}", err=True)
+        lines.append(f"{click.style('hint', fg='cyan')}: {error.hint}")
+    click.echo("\n".join(lines), err=True, color=colour)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
 import click
@@ -11,7 +11,6 @@ import click
 from fleetcron.clock import utc_now
 from fleetcron.errors import ScheduleError
 from fleetcron.times import Cron, Every, Once
-from fleetcron.times.instants import from_ms
 from fleetcron.times.schedule import Schedule
 from fleetcron.times.timetable import Timetable
 from fleetcron.times.zones import zone
@@ -34,10 +33,15 @@ class When:
     jitter: str | None
 
     def schedule(self, expression: str | None) -> Schedule:
-        given = [name for name, value in (("EXPR", expression), ("--every", self.every), ("--at", self.at)) if value]
+        kinds = (("EXPR", expression), ("--every", self.every), ("--at", self.at))
+        given = [name for name, value in kinds if value is not None]
         if len(given) != 1:
             said = f"{' and '.join(given)} are given" if given else "nothing is given"
             raise ScheduleError(f"one of EXPR, --every and --at is needed; {said}", hint="for example '0 2 * * *'")
+        if self.anchor is not None and self.every is None:
+            raise ScheduleError("--anchor goes with --every")
+        if self.every is not None and (self.dst_gap or self.dst_fold or self.month_end != "skip"):
+            raise ScheduleError("an interval is real time: it has no --dst-gap, --dst-fold or --month-end")
         entry = self._entry(expression)
         if self.jitter is None:
             return entry
@@ -55,13 +59,7 @@ class When:
         """An instant of the command line: with an offset, or local in --timezone. Nothing means now."""
         if text is None:
             return utc_now()
-        try:
-            moment = datetime.fromisoformat(text.strip())
-        except ValueError:
-            raise ScheduleError(f"'{text}' is not an instant", hint="write it as 2027-01-01T09:00:00Z") from None
-        if moment.tzinfo is not None:
-            return moment.astimezone(UTC)
-        return from_ms(Once(moment, self.timezone, "shift", "first").instants_ms[0])
+        return Once(text, self.timezone, "shift", "first").at
 
 
 _OPTIONS = (

@@ -5,6 +5,7 @@ that is not allowed is skipped, or moved to the `next` or `previous` allowed day
 to local times, before the DST rules, so it is a change of the days on which an expression fires and nothing else.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
@@ -17,6 +18,7 @@ from fleetcron.times.daysets import Complement, DaySet
 from fleetcron.times.zone import Zone
 from fleetcron.times.zones import zone as zone_named
 
+_DATE = re.compile(r"(?:[0-9]{4}-)?[0-9]{2}-[0-9]{2}")
 OnDay = Literal["skip", "next", "previous"]
 MONDAY_TO_FRIDAY = 0b0111110
 _WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -80,7 +82,7 @@ def business_days(
     """The weekdays on which work is done, without the holidays."""
     mask = 0
     for weekday in weekdays:
-        if weekday.upper() not in _WEEKDAYS:
+        if str(weekday).upper() not in _WEEKDAYS:
             raise ScheduleError(f"calendar {name}: '{weekday}' is not a weekday", hint=f"write {', '.join(_WEEKDAYS)}")
         mask |= 1 << _WEEKDAYS.index(weekday.upper())
     if not mask:
@@ -93,9 +95,13 @@ def business_days(
 
 def read_dates(dates: Iterable[date | str], name: str) -> tuple[frozenset[int], frozenset[tuple[int, int]]]:
     once, yearly = set(), set()
+    if isinstance(dates, str) or not isinstance(dates, Iterable):
+        raise ScheduleError(f"calendar {name}: {dates!r} is not a list of dates")
     for value in dates:
-        text = value if isinstance(value, str) else f"{value:%Y-%m-%d}"
+        text = value.strftime("%Y-%m-%d") if isinstance(value, date) else str(value)
         try:
+            if not _DATE.fullmatch(text):
+                raise ValueError(text)
             if len(text) == 5:
                 day = date.fromisoformat(f"2000-{text}")
                 yearly.add((day.month, day.day))
@@ -118,6 +124,8 @@ class DayRule:
     on: OnDay = "skip"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.calendar, DayCalendar):
+            raise ScheduleError(f"{self.calendar!r} is not a calendar of days", hint="make one with holidays(…)")
         if self.on not in ("skip", "next", "previous"):
             raise ScheduleError(f"calendar {self.calendar.name}: '{self.on}' is not one of skip, next, previous")
 

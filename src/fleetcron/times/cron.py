@@ -23,8 +23,9 @@ from fleetcron.times.daysets import DaySet, matching_days
 from fleetcron.times.daytimes import DayTimes
 from fleetcron.times.expression import Expression, parse
 from fleetcron.times.instants import EPOCH, not_an_instant
+from fleetcron.times.jitter import checked_seed
 from fleetcron.times.localtimes import DAY, Block, LocalTimes
-from fleetcron.times.schedule import Schedule
+from fleetcron.times.schedule import Schedule, checked_limit
 from fleetcron.times.zone import Period, Periods, Zone
 from fleetcron.times.zones import zone as zone_named
 
@@ -70,9 +71,7 @@ class Cron(Schedule):
     ) -> None:
         if not isinstance(expression, str):
             raise ScheduleError(f"{expression!r} is not a cron expression", hint="pass a text such as '0 2 * * *'")
-        if seed is not None and not isinstance(seed, str):
-            raise ScheduleError(f"{seed!r} is not a seed", hint="pass tenant/name of the job")
-        self.parsed = parse(expression, seed)
+        self.parsed = parse(expression, checked_seed(seed))
         self.expression = self.parsed.text
         self.seed = seed
         self.zone = timezone if isinstance(timezone, Zone) else zone_named(timezone)
@@ -129,7 +128,7 @@ class Cron(Schedule):
         except (TypeError, AttributeError):
             raise not_an_instant(until if getattr(after, "tzinfo", None) else after) from None
         found = self._datetimes(low.days * DAY + low.seconds, high.days * DAY + high.seconds)
-        return found if limit is None else islice(found, limit)
+        return found if limit is None else islice(found, checked_limit(limit))
 
     def explain(self, after: datetime | None = None) -> "Explanation":
         """Words, next ticks and dated notes for the coming clock changes; `after` is now unless given."""

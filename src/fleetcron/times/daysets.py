@@ -9,8 +9,6 @@ from fleetcron.times.expression import Expression
 
 FIRST_DAY = days.year_start(days.FIRST_YEAR)
 LAST_DAY = days.year_start(days.LAST_YEAR + 1) - 1
-# The calendar repeats after 400 years, so a longer search finds nothing new.
-_CYCLE_YEARS = 400
 FAR = 255
 
 
@@ -18,6 +16,7 @@ class DaySet(ABC):
     """A set of day numbers, given as one mask of bits for each year."""
 
     every_day = False  # lets the hot path skip the question
+    horizon = days.LAST_YEAR  # in how many years a search has seen all there is
 
     @abstractmethod
     def mask(self, year: int) -> int:
@@ -37,7 +36,7 @@ class DaySet(ABC):
         rest = self.mask(year) >> day - days.year_start(year)
         if rest:
             return day + (rest & -rest).bit_length() - 1
-        for later in range(year + 1, min(year + _CYCLE_YEARS, days.LAST_YEAR) + 1):
+        for later in range(year + 1, min(year + self.horizon, days.LAST_YEAR) + 1):
             if mask := self.mask(later):
                 return days.year_start(later) + (mask & -mask).bit_length() - 1
         return None
@@ -51,7 +50,7 @@ class DaySet(ABC):
         rest = self.mask(year) & (1 << day - start + 1) - 1
         if rest:
             return start + rest.bit_length() - 1
-        for earlier in range(year - 1, max(year - _CYCLE_YEARS, days.FIRST_YEAR) - 1, -1):
+        for earlier in range(year - 1, max(year - self.horizon, days.FIRST_YEAR) - 1, -1):
             if mask := self.mask(earlier):
                 return days.year_start(earlier) + mask.bit_length() - 1
         return None
@@ -89,6 +88,7 @@ def distances(mask: int, length: int) -> bytes:
 class MatchingDays(DaySet):
     """The days that an expression matches: one mask for each kind of year."""
 
+    horizon = 40  # all kinds of year come within 40 years, also across a century without a leap day
     __slots__ = ("every_day", "masks")
 
     def __init__(self, expression: Expression, clamp: bool) -> None:

@@ -19,6 +19,7 @@ from fleetcron.times.preview import Row, preview
 from fleetcron.times.schedule import Schedule
 from fleetcron.times.timetable import Timetable
 from fleetcron.times.zone import Period
+from fleetcron.times.zones import zone
 
 _AHEAD = timedelta(days=731)
 _MOST_WALKED = 20_000
@@ -46,15 +47,19 @@ class Explanation(str):
     def as_json(self) -> dict[str, Any]:
         return self.data
 
+    def __reduce__(self) -> tuple[type["Explanation"], tuple[dict[str, Any]]]:
+        return Explanation, (self.data,)
+
 
 def explain(schedule: Schedule, after: datetime | None = None, timezone: str | None = None) -> Explanation:
     """Words, next ticks and dated notes. `after` is now unless somebody says otherwise."""
     now = utc_now() if after is None else after
-    rows = preview(schedule, now, 5)
+    shown = zone_of(schedule) if timezone is None else zone(timezone)
+    rows = preview(schedule, now, 5, shown)
     shortest, longest = _gaps(schedule, now)
     data: dict[str, Any] = {
         "schedule": _described(schedule),
-        "timezone": zone_of(schedule).name,
+        "timezone": shown.name,
         "next": [row.as_json() for row in rows],
         "clock_changes": [{"date": c.date, "text": c.text} for c in clock_changes(schedule, now)],
         "shortest_gap": shortest,
@@ -139,7 +144,9 @@ def _verdict(rows: list[Row], after: datetime) -> str:
 
 def _described(schedule: Schedule) -> dict[str, Any]:
     if isinstance(schedule, Timetable):
-        return {"sentence": "; ".join(_described(entry)["sentence"] for entry in schedule.entries)}
+        entries = [_described(entry) for entry in schedule.entries]
+        jitter = {"jitter": duration_text(schedule.jitter_ms)} if schedule.jitter_ms else {}
+        return {**entries[0], **jitter, "sentence": "; ".join(entry["sentence"] for entry in entries)}
     if isinstance(schedule, Every):
         text = f"every {duration_text(schedule.every_ms)} of real time, counted from {iso(schedule.anchor)}"
         return {"sentence": text, "every": duration_text(schedule.every_ms), "anchor": iso(schedule.anchor)}
@@ -181,14 +188,17 @@ def _text(data: dict[str, Any]) -> str:
         lines.append(f"  day rule     {said['day_rule']}")
         policies = f"dst_gap={said['dst_gap']}, dst_fold={said['dst_fold']}, month_end={said['month_end']}"
         lines.append(f"  class        {said['class']}: {policies}")
+    if "jitter" in said:
+        lines.append(f"  jitter       {said['jitter']}")
     if data["shortest_gap"]:
         lines.append(f"  between runs {data['shortest_gap']} to {data['longest_gap']}")
     if data["verdict"] != "fires":
         lines.append(f"  verdict      {data['verdict']}")
-    lines.append("Next ticks")
+    lines.append("Next ticks" if data["next"] else "No tick is left.")
     for row in data["next"]:
-        notes = f"   {', '.join(row['notes'])}" if row["notes"] else ""
-        lines.append(f"  {row['scheduled_for']}   {row['local']}{notes}")
+        notes = [f"starts {row['starts']}"] if "starts" in row else []
+        said_of_it = ", ".join([*notes, *row["notes"]])
+        lines.append(f"  {row['scheduled_for']}   {row['local']}   {said_of_it}".rstrip())
     if data["clock_changes"]:
         lines.append("Clock changes within two years")
         lines += [f"  {change['date']}: {change['text']}" for change in data["clock_changes"]]

@@ -98,10 +98,12 @@ def parse_field(kind: FieldKind, text: str, *, seed: str | None, source: str, at
             start=at,
             end=at + len(text),
         )
-    for item in items:
+    for number, item in enumerate(items):
+        # an empty item is shown by its comma: the one before it, unless it comes first
+        low = at - 1 if not item and number else at
 
         def refuse(
-            mistake: str, hint: str | None = None, start: int = at, end: int = at + max(1, len(item))
+            mistake: str, hint: str | None = None, start: int = low, end: int = max(low + 1, at + len(item))
         ) -> ScheduleError:
             return ScheduleError(f"{kind.name}: {mistake}", hint=hint, source=source, start=start, end=end)
 
@@ -213,7 +215,7 @@ def _read_hashed(
     kind: FieldKind, hashed: re.Match[str], step: int, stepped: bool, found: Values, seed: str | None, refuse: Refuse
 ) -> None:
     if seed is None:
-        raise refuse("H needs a job id", "its value is chosen by the job's tenant and name")
+        raise refuse("H needs a job id", "give the job's tenant/name: --job on the command line, seed= in Python")
     low, high = kind.low, kind.hash_high or kind.high
     if hashed["low"] is not None:
         low = _read_value(kind, hashed["low"], hashed[0], refuse)

@@ -13,8 +13,9 @@ from fleetcron.times.calendars import DayCalendar
 from fleetcron.times.zones import zone as zone_named
 
 _DATE = re.compile(r"(\d{4})(\d{2})(\d{2})(?:T\d{6}Z?)?")
-_DURATION = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T.*)?")
-_YEARLY_DEFAULTS = {"FREQ", "INTERVAL", "WKST", "UNTIL", "COUNT", "BYMONTH", "BYMONTHDAY"}
+_DURATION = re.compile(r"P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T.*)?")
+_PROPERTY = re.compile(r'([^:;"]+)((?:;[^:;"=]+=(?:"[^"]*"|[^":;]*))*):(.*)', re.DOTALL)
+_READ_RULES = {"FREQ", "INTERVAL", "WKST", "UNTIL", "COUNT", "BYMONTH", "BYMONTHDAY"}
 _LONGEST_EVENT = 366
 # How far a yearly repetition is written out when it has a beginning, an end or an interval.
 _LAST_YEAR = 2200
@@ -25,6 +26,7 @@ class _Event:
     line: int
     start: int | None = None
     end: int | None = None  # exclusive
+    length: int | None = None  # in days, instead of an end
     rule: dict[str, str] = field(default_factory=dict)
     extra: set[int] = field(default_factory=set)
     except_: set[int] = field(default_factory=set)
@@ -51,9 +53,10 @@ def _events(name: str, text: str) -> list[_Event]:
     event: _Event | None = None
     depth = 0  # alarms and the like inside an event
     for number, line in _unfolded(text):
-        key, _, value = line.partition(":")
-        key = key.split(";")[0].strip().upper()
-        value = value.strip()
+        parts = _PROPERTY.fullmatch(line)
+        if parts is None:
+            continue
+        key, value = parts[1].strip().upper(), parts[3].strip()
         if key == "BEGIN" and value.upper() == "VEVENT":
             event, depth = _Event(number), 0
         elif event is None:
@@ -67,6 +70,10 @@ def _events(name: str, text: str) -> list[_Event]:
             event = None
         elif not depth:
             _read_property(name, event, key, value, number)
+    if event is not None:
+        raise ScheduleError(
+            f"calendar {name}, line {event.line}: the event has no END:VEVENT", hint="is the file cut off?"
+        )
     return found
 
 
@@ -85,11 +92,11 @@ def _read_property(name: str, event: _Event, key: str, value: str, number: int) 
         event.start = _date(name, value, number)
     elif key == "DTEND":
         event.end = _date(name, value, number) + (1 if _has_time(value) else 0)
-    elif key == "DURATION" and event.start is not None:
+    elif key == "DURATION":
         parts = _DURATION.fullmatch(value)
         if parts is None:
             raise ScheduleError(f"calendar {name}, line {number}: '{value}' is not a duration")
-        event.end = event.start + max(1, 7 * int(parts[1] or 0) + int(parts[2] or 0))
+        event.length = max(1, 7 * int(parts[1] or 0) + int(parts[2] or 0))
     elif key == "RDATE":
         event.extra |= {_date(name, part, number) for part in value.split(",")}
     elif key == "EXDATE":
@@ -98,7 +105,7 @@ def _read_property(name: str, event: _Event, key: str, value: str, number: int) 
         event.cancelled = value.upper() == "CANCELLED"
     elif key == "RRULE":
         event.rule = dict(part.upper().split("=", 1) for part in value.split(";") if "=" in part)
-        odd = set(event.rule) - _YEARLY_DEFAULTS
+        odd = set(event.rule) - _READ_RULES
         if event.rule.get("FREQ") != "YEARLY" or odd:
             raise ScheduleError(
                 f"calendar {name}, line {number}: the repetition '{value}' is not read",
@@ -122,7 +129,7 @@ def _date(name: str, value: str, number: int) -> int:
 def _dates(name: str, event: _Event) -> set[int]:
     if event.start is None:
         raise ScheduleError(f"calendar {name}, line {event.line}: the event has no DTSTART")
-    length = max(1, (event.end or event.start + 1) - event.start)
+    length = event.length or max(1, (event.end or event.start + 1) - event.start)
     if length > _LONGEST_EVENT:
         raise ScheduleError(f"calendar {name}, line {event.line}: the event lasts for {length} days")
     firsts = {event.start} | event.extra
@@ -137,8 +144,7 @@ def _yearly(name: str, event: _Event, start: int) -> set[int]:
         interval, count = int(event.rule.get("INTERVAL", "1")), int(event.rule.get("COUNT", "9999"))
         month, day = int(event.rule.get("BYMONTH", month)), int(event.rule.get("BYMONTHDAY", day))
     except ValueError:
-        interval = 0
-        count = 0
+        interval = count = 0  # refused below
     if interval < 1 or not 1 <= month <= 12 or not 1 <= day <= 31:
         raise ScheduleError(
             f"calendar {name}, line {event.line}: the repetition of the event is not read",

@@ -6,6 +6,19 @@ never reaches the next tick and never enters a blackout. The tick keeps its nomi
 
 from hashlib import sha256
 
+from fleetcron.errors import ScheduleError
+
+
+def checked_seed(seed: str | None) -> str | None:
+    """A seed is the job's tenant/name: a text that can be encoded."""
+    if seed is None:
+        return None
+    try:
+        seed.encode()
+    except (AttributeError, ValueError):
+        raise ScheduleError(f"{seed!r} is not a seed", hint="pass tenant/name of the job") from None
+    return seed
+
 
 def offset_ms(seed: str, window_ms: int, *gaps_ms: int | None) -> int:
     """A delay below the window and below every gap that is given."""

@@ -15,6 +15,7 @@ from fleetcron.times.localtimes import DAY
 from fleetcron.times.notes import clock_text, date_text
 from fleetcron.times.schedule import Schedule
 from fleetcron.times.timetable import Timetable
+from fleetcron.times.zones import zone
 
 Level = Literal["warning", "info"]
 _DAY_MS = 86_400_000
@@ -47,7 +48,7 @@ def lint(schedule: Schedule, after: datetime, timezone: str | None = None) -> li
         found += _month_end(schedule)
         found += _dst(schedule, after)
         found += _far(schedule, after)
-    if isinstance(schedule, Every) and schedule.every_ms % _DAY_MS == 0 and timezone not in (None, "UTC"):
+    if isinstance(schedule, Every) and schedule.every_ms % _DAY_MS == 0 and _changes_clocks(timezone, after):
         text = duration_text(schedule.every_ms)
         found.append(
             Finding(
@@ -58,6 +59,11 @@ def lint(schedule: Schedule, after: datetime, timezone: str | None = None) -> li
             )
         )
     return found
+
+
+def _changes_clocks(timezone: str | None, after: datetime) -> bool:
+    start = to_ms(after) // 1000
+    return timezone is not None and bool(zone(timezone).changes_between(start, start + _TWO_YEARS_MS // 1000))
 
 
 def _fields(schedule: Cron) -> list[Finding]:
@@ -105,7 +111,7 @@ def _uneven(kind: FieldKind, values: Values, item: str) -> Finding:
             "warning",
             "step-restarts",
             f"{item} in the {kind.name} field starts again on day 1 of each month: day 31 may be followed by day 1",
-            "for a fixed distance use an interval (every: 2d), or list the days",
+            f"for a fixed distance use an interval (every: {item.partition('/')[2]}d), or list the days",
         )
     left = kind.cycle - listed[-1] + listed[0]
     return Finding(
@@ -152,7 +158,7 @@ def _month_end(schedule: Cron) -> list[Finding]:
         Finding(
             "warning",
             "missing-days",
-            f"day {last} does not exist in {len(short)} of its months, which are left out",
+            f"day {last} does not exist in {len(short)} of its months: no tick there (Feb 29: only in leap years)",
             "month_end=clamp takes the last day instead; L is always the last day",
         )
     ]
@@ -174,8 +180,9 @@ def _dst(schedule: Cron, after: datetime) -> list[Finding]:
         else:
             does = "runs both times" if schedule.dst_fold == "both" else f"runs the {schedule.dst_fold} time"
             message = f"{times} comes twice in {schedule.timezone}: it {does}"
-        span = f"{clock_text(low)} and {clock_text(high)}"
-        return [Finding("info", "dst-hour", message, f"times outside {span} are never touched by a clock change")]
+        return [
+            Finding("info", "dst-hour", message, "choose dst_gap and dst_fold, or a time that no clock change touches")
+        ]
     return []
 
 

@@ -8,15 +8,17 @@ from fleetcron.errors import ScheduleError
 from fleetcron.times.schedule import Schedule
 
 _DAY_MS = 86_400_000
+_MOST_SHAPES = 4096
 
 
 class Merged(Schedule):
     """The union of several schedules."""
 
-    __slots__ = ("entries",)
+    __slots__ = ("_counted", "entries")
 
     def __init__(self, entries: Iterable[Schedule]) -> None:
         self.entries = tuple(entries)
+        self._counted: dict[object, int] = {}
         if not self.entries:
             raise ScheduleError("a job needs at least one schedule")
 
@@ -30,29 +32,32 @@ class Merged(Schedule):
         return (tick for tick, _ in groupby(merge(*(entry.ticks_ms(after, until) for entry in self.entries))))
 
     def count_ms(self, after: int, until: int) -> int:
-        """Day by day, because ticks that coincide count once.
+        """Day by day, because ticks that coincide count once; days without a tick are jumped over.
 
         Most days look like another one: the same times at the same offset. Each such shape is counted once.
         """
         if len(self.entries) == 1:
             return self.entries[0].count_ms(after, until)
-        busy = [entry for entry in self.entries if entry.count_ms(after, until)]
-        if len(busy) < 2:
-            return sum(entry.count_ms(after, until) for entry in busy)
-        first_day, last_day = -(-(after + 1) // _DAY_MS), (until + 1) // _DAY_MS  # the whole days [first, last)
-        if last_day <= first_day:
-            return self._walk(after, until)
-        total = self._walk(after, first_day * _DAY_MS - 1) + self._walk(last_day * _DAY_MS - 1, until)
-        counted: dict[tuple[object, ...], int] = {}
-        for day in range(first_day, last_day):
-            shape = tuple(entry.day_shape(day) for entry in busy)
-            if None in shape:
-                total += self._walk(day * _DAY_MS - 1, (day + 1) * _DAY_MS - 1)
-                continue
-            if shape not in counted:
-                counted[shape] = self._walk(day * _DAY_MS - 1, (day + 1) * _DAY_MS - 1)
-            total += counted[shape]
+        total = 0
+        tick = self.next_ms(after)
+        while tick is not None and tick <= until:
+            day = tick // _DAY_MS
+            start, end = day * _DAY_MS, (day + 1) * _DAY_MS - 1
+            total += self._count_of_day(day, max(after, start - 1), min(until, end))
+            tick = self.next_ms(end)
         return total
+
+    def _count_of_day(self, day: int, after: int, until: int) -> int:
+        shape = self.day_shape(day)
+        if shape is None:
+            return self._walk(after, until)
+        key = (shape, after - day * _DAY_MS, until - day * _DAY_MS)
+        counted = self._counted.get(key)
+        if counted is None:
+            if len(self._counted) >= _MOST_SHAPES:
+                self._counted.clear()
+            counted = self._counted[key] = self._walk(after, until)
+        return counted
 
     def _walk(self, after: int, until: int) -> int:
         return sum(1 for _ in self.ticks_ms(after, until))

@@ -54,9 +54,9 @@ def date_text(day: int) -> str:
 
 def _deferred(schedule: Without, tick: int) -> list[str]:
     before = schedule.windows.starting_before(tick)
-    if not schedule.defer or before is None or before[1] != tick:
+    if before is None or before[1] != tick:
         return notes(schedule.inner, tick)
-    count = schedule.inner.count_ms(before[0] - 1, before[1] - 1)
+    count = schedule.deferred(before)
     own = notes(schedule.inner, tick) if schedule.inner.next_ms(tick - 1) == tick else []
     return [*own, f"deferred to the end of a blackout (stands for {count})"] if count else own
 

@@ -24,33 +24,32 @@ from fleetcron.times.zones import zone as zone_named
 MOST_TIMES_ACROSS_ZONES = 24
 
 
-def observe(entry: Schedule, rules: list[DayRule]) -> Schedule:
-    """The schedule under its day calendars."""
+def observe(entry: Schedule, rules: list[DayRule]) -> Schedule | None:
+    """The schedule under its day calendars; None when they leave nothing of it."""
     rolls = any(rule.on != "skip" for rule in rules)
     if isinstance(entry, Cron):
-        foreign = [rule for rule in rules if rule.calendar.zone not in (None, entry.zone)]
+        foreign = [rule for rule in rules if _is_foreign(rule, entry.zone)]
         if foreign and rolls:
             return _across_zones(entry, rules)
         own = [(rule.allowed, rule.on) for rule in rules if rule not in foreign]
-        found: Schedule = entry.on_days(ObservedDays(entry.days, own)) if own else entry
-        for rule in foreign:
-            found = Without(found, DaysAsWindows(rule.refused_days(), _zone(rule, entry.zone)))
-        return found
+        return _keep_out(entry.on_days(ObservedDays(entry.days, own)) if own else entry, foreign, entry.zone)
     if isinstance(entry, Once):
-        return _moved_once(entry, rules) if rolls else _kept_once(entry, rules)
+        return _moved_once(entry, rules)
     if rolls:
         raise ScheduleError(
             "an interval has no local time of day to move", hint="use on: skip, or write a cron schedule instead"
         )
-    utc = zone_named("UTC")
-    found = entry
+    return _keep_out(entry, rules, zone_named("UTC"))
+
+
+def _is_foreign(rule: DayRule, zone: Zone) -> bool:
+    return rule.calendar.zone not in (None, zone)
+
+
+def _keep_out(schedule: Schedule, rules: list[DayRule], zone: Zone) -> Schedule:
     for rule in rules:
-        found = Without(found, DaysAsWindows(rule.refused_days(), _zone(rule, utc)))
-    return found
-
-
-def _zone(rule: DayRule, otherwise: Zone) -> Zone:
-    return rule.calendar.zone or otherwise
+        schedule = Without(schedule, DaysAsWindows(rule.refused_days(), rule.calendar.zone or zone))
+    return schedule
 
 
 def _across_zones(entry: Cron, rules: list[DayRule]) -> Schedule:
@@ -63,44 +62,48 @@ def _across_zones(entry: Cron, rules: list[DayRule]) -> Schedule:
         )
     parts = []
     for time in times:
-        allowed = [(partial(_allowed_at, rule, entry.zone, time), rule.on) for rule in rules]
+        allowed = [
+            (partial(_allowed_at, rule, entry, time) if _is_foreign(rule, entry.zone) else rule.allowed, rule.on)
+            for rule in rules
+        ]
         parts.append(entry.on_days(ObservedDays(entry.days, allowed), only=time))
     return parts[0] if len(parts) == 1 else Merged(parts)
 
 
-def _allowed_at(rule: DayRule, zone: Zone, time: int, year: int) -> int:
-    """The days of a year in the job's zone that a calendar of another zone allows, for one time of day."""
-    allowed, calendar_zone = rule.allowed_days(), _zone(rule, zone)
+def _allowed_at(rule: DayRule, entry: Cron, time: int, year: int) -> int:
+    """The days of a year in the schedule's zone that a calendar of another zone allows, for one time of day."""
     start = days.year_start(year)
     mask = 0
     for day in range(days.YEAR_LENGTHS[days.is_leap(year)]):
-        instant = zone.resolve((start + day) * DAY + time, "shift", "first")[0]
-        if (instant + calendar_zone.offset_at(instant)) // DAY in allowed:
+        if _allows(rule, entry, (start + day) * DAY + time):
             mask |= 1 << day
     return mask
 
 
-def _kept_once(entry: Once, rules: list[DayRule]) -> Schedule:
-    found: Schedule = entry
-    for rule in rules:
-        found = Without(found, DaysAsWindows(rule.refused_days(), _zone(rule, entry.zone)))
-    return found
+def _allows(rule: DayRule, entry: Cron | Once, local: int) -> bool:
+    """Whether a calendar allows a local time: by its date, or by the date that another zone has at that instant."""
+    if not _is_foreign(rule, entry.zone):
+        return local // DAY in rule.allowed_days()
+    instant = entry.zone.resolve(local, "shift", entry.dst_fold)[0]
+    zone = rule.calendar.zone or entry.zone
+    return (instant + zone.offset_at(instant)) // DAY in rule.allowed_days()
 
 
-def _moved_once(entry: Once, rules: list[DayRule]) -> Schedule:
-    """The one instant, moved day by day until every calendar allows it."""
+def _moved_once(entry: Once, rules: list[DayRule]) -> Schedule | None:
+    """The one local time, moved day by day until every calendar allows it."""
     local, rest = divmod(entry.local_ms, 1000)
-    for _ in range(FARTHEST_ROLL):
-        instants = entry.zone.resolve(local, entry.dst_gap, entry.dst_fold)
-        refusing = next((rule for rule in rules if not _allows(rule, entry.zone, instants)), None)
-        if refusing is None:
-            return Once(from_ms(instants[0] * 1000 + rest), entry.zone) if instants else entry
-        if refusing.on == "skip":
-            break
-        local += DAY if refusing.on == "next" else -DAY
-    raise ScheduleError(f"{entry!r} never fires: the calendars leave no day for it")
-
-
-def _allows(rule: DayRule, zone: Zone, instants: list[int]) -> bool:
-    calendar_zone = _zone(rule, zone)
-    return not instants or (instants[0] + calendar_zone.offset_at(instants[0])) // DAY in rule.allowed_days()
+    refusing = next((rule for rule in rules if not _allows(rule, entry, local)), None)
+    if refusing is None:
+        return entry
+    if refusing.on == "skip":
+        return None
+    # The first rule that refuses decides the way; then it goes on until all are content.
+    step = DAY if refusing.on == "next" else -DAY
+    for days_moved in range(1, FARTHEST_ROLL + 1):
+        moved = local + step * days_moved
+        if all(_allows(rule, entry, moved) for rule in rules):
+            if not entry.zone.resolve(moved, entry.dst_gap, entry.dst_fold):
+                return None
+            at = from_ms(moved * 1000 + rest).replace(tzinfo=None)
+            return Once(at, entry.zone, entry.dst_gap, entry.dst_fold)
+    return None

@@ -44,4 +44,7 @@ def preview(schedule: Schedule, after: datetime, count: int = 10, zone: Zone | N
 
 def local_time(zone: Zone, tick: int) -> datetime:
     """The instant as the zone's clocks show it, with its offset."""
-    return from_ms(tick).astimezone(timezone(timedelta(seconds=zone.offset_at(tick // 1000))))
+    try:
+        return from_ms(tick).astimezone(timezone(timedelta(seconds=zone.offset_at(tick // 1000))))
+    except OverflowError:
+        return from_ms(tick)  # the local time is in the year 0 or 10000, which a datetime cannot hold

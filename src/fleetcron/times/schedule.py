@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 
+from fleetcron.errors import ScheduleError
 from fleetcron.times.instants import LAST_MS, from_ms, to_ms, to_ms_up
+
+_WALKED = 500
 
 
 class Schedule(ABC):
@@ -36,21 +39,21 @@ class Schedule(ABC):
         """What the ticks of a UTC day look like, or None. Days with equal shapes tick at the same times of day."""
         return None
 
-    def nth_ms(self, after: int, n: int) -> int | None:
-        """The n-th tick later than `after`, found by counting."""
-        low, width = after, 86_400_000
-        while self.count_ms(after, low + width) < n:
-            if low + width > LAST_MS:
+    def nth_ms(self, after: int, n: int, until: int = LAST_MS) -> int | None:
+        """The n-th tick in (after, until], found by counting ever larger stretches and walking the last few."""
+        width = 86_400_000
+        while n > _WALKED:
+            first = self.next_ms(after)
+            if first is None or first > until:
                 return None
-            low, width = low + width, width * 2
-        high = low + width  # the answer lies in (low, high]
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.count_ms(after, middle) < n:
-                low = middle
+            after = first - 1
+            high = min(after + width, until)
+            here = self.count_ms(after, high)
+            if here < n:
+                n, after, width = n - here, high, width * 2
             else:
-                high = middle
-        return high
+                until, width = high, (high - after + 1) // 2
+        return next(islice(self.ticks_ms(after, until), n - 1, None), None)
 
     def next_after(self, t: datetime) -> datetime | None:
         """The first tick later than `t`, or None if there is none."""
@@ -64,7 +67,7 @@ class Schedule(ABC):
 
     def between(self, after: datetime, until: datetime, limit: int | None = None) -> Iterator[datetime]:
         """The ticks with after < tick <= until, at most `limit` of them."""
-        return islice(map(from_ms, self.ticks_ms(to_ms(after), to_ms(until))), limit)
+        return islice(map(from_ms, self.ticks_ms(to_ms(after), to_ms(until))), checked_limit(limit))
 
     def count(self, after: datetime, until: datetime) -> int:
         """How many ticks `between` would give, without walking them: the cost grows with days, not with ticks."""
@@ -74,3 +77,9 @@ class Schedule(ABC):
         """Whether `t` is a tick."""
         ms = to_ms_up(t)
         return ms == to_ms(t) and self.next_ms(ms - 1) == ms
+
+
+def checked_limit(limit: int | None) -> int | None:
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise ScheduleError(f"limit: {limit!r} is not a count", hint="0 or more, or None for all")
+    return limit

@@ -39,6 +39,12 @@ class RuleDay:
     day: int
     second: int
 
+    def __post_init__(self) -> None:
+        in_month = 1 <= self.month <= 12 and 1 <= self.week <= 5 and 0 <= self.day <= 6
+        fits = {"M": in_month, "J": 1 <= self.day <= 365, "N": 0 <= self.day <= 365}
+        if not fits.get(self.form, False) or abs(self.second) > 7 * 86400:
+            raise ValueError(f"not a day of a yearly rule: {self.dump()}")
+
     def dump(self) -> list[str | int]:
         return [self.form, self.month, self.week, self.day, self.second]
 
@@ -65,6 +71,14 @@ class Rule:
     summer: int
     begins: RuleDay | None  # None: no change ever again
     ends: RuleDay | None
+
+    def __post_init__(self) -> None:
+        if max(abs(self.standard), abs(self.summer)) >= 100_000:
+            raise ValueError(f"an offset of more than a day: {self.standard}, {self.summer}")
+        for year in range(2000, 2028) if self.begins else ():  # all kinds of year
+            (first, _), (second, _) = self.changes(year)
+            if min(second - first, 365 * 86400 - second + first) <= 2 * abs(self.summer - self.standard):
+                raise ValueError(f"the changes of a year are too close to each other: {self.dump()}")
 
     def dump(self) -> list[object]:
         ends = [] if self.begins is None or self.ends is None else [self.begins.dump(), self.ends.dump()]

@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from fleetcron.errors import ScheduleError
 from fleetcron.times.daysets import Complement, DaySet
 from fleetcron.times.durations import duration_ms
-from fleetcron.times.instants import FIRST_MS, LAST_MS, iso, to_ms
+from fleetcron.times.instants import FIRST_MS, LAST_MS, iso, since_epoch, to_ms
 from fleetcron.times.schedule import Schedule
 from fleetcron.times.zone import Zone
 
 Window = tuple[int, int]
-# A window that goes on for longer than this (a daily window of 24 hours, say) never ends in practice.
-_LONGEST_MS = 2 * 366 * 86_400_000
+# So many windows in a row that touch (a daily window of 24 hours, say) never end in practice.
+_MOST_MERGED = 2000
 
 
 class Windows(ABC):
@@ -30,6 +30,10 @@ class Windows(ABC):
     @abstractmethod
     def starting_before(self, t: int) -> Window | None:
         """The last window whose start lies before `t`."""
+
+    def deferring(self, window: Window) -> list[Window]:  # noqa: ARG002
+        """The parts of a window whose ticks are deferred to its end; the rest drops them."""
+        return []
 
     def around(self, t: int) -> Window | None:
         """The window that holds `t`."""
@@ -77,7 +81,7 @@ class Blackout(Windows):
     def _whole(self, window: Window) -> Window:
         """The window with everything that touches it on either side."""
         start, end = window
-        while end - start <= _LONGEST_MS:
+        for _ in range(_MOST_MERGED):
             low, high = start, end
             for other in self._starting_before(end + 1):
                 if other[1] >= start:
@@ -88,7 +92,10 @@ class Blackout(Windows):
             if (low, high) == (start, end):
                 return start, end
             start, end = low, high
-        raise ScheduleError(f"blackout {self.name} has windows that never end")
+        raise ScheduleError(
+            f"blackout {self.name} has windows that never end: more than {_MOST_MERGED} touch each other",
+            hint="shorten them, or write one long window",
+        )
 
 
 def blackout(
@@ -98,13 +105,17 @@ def blackout(
 ) -> Blackout:
     """`blackout("freeze", [(from, to)], [(Cron("0 2 * * SUN", zone), "2h")])`."""
     fixed = []
+    repeated = tuple(repeated)
     for start, end in windows:
+        since_epoch(start), since_epoch(end)
         if not start < end:
             raise ScheduleError(f"blackout {name}: {iso(end)} is not after {iso(start)}", hint="a window is [from, to)")
         fixed.append((to_ms(start), to_ms(end)))
-    made = Blackout(
-        name, tuple(sorted(fixed)), tuple((schedule, duration_ms(length, "for")) for schedule, length in repeated)
-    )
+    for schedule, _ in repeated:
+        if not isinstance(schedule, Schedule):
+            raise ScheduleError(f"blackout {name}: {schedule!r} is not a schedule", hint="pass a Cron or an Every")
+    lengths = tuple((schedule, duration_ms(length, "for")) for schedule, length in repeated)
+    made = Blackout(name, tuple(sorted(fixed)), lengths)
     if not made.fixed and not made.repeated:
         raise ScheduleError(f"blackout {name} has no window")
     made.ending_after(0)  # windows that never end are found out now, not when a tick falls into them

@@ -87,7 +87,8 @@ def _in_hours(hours: list[int]) -> str:
 
 def _days(expression: Expression) -> str:
     date, week, months = _dates(expression.day), _weekdays(expression.weekday), _months(expression)
-    if not date and not week:
+    either_is_full = not expression.both_days and not (date and week)
+    if either_is_full or (not date and not week):
         return f"every day{months}"
     if not date or not week:
         return f"on {date or week}{months}"

@@ -53,7 +53,7 @@ class Periods:
 class Zone:
     """A named table. Equal tables are equal whatever their names: the hash is over the offsets alone."""
 
-    __slots__ = ("_known_until", "_periods", "changes", "first", "hash", "name", "rule")
+    __slots__ = ("_known", "changes", "first", "hash", "name", "rule")
 
     def __init__(self, name: str, first: int, changes: tuple[tuple[int, int], ...], rule: Rule) -> None:
         _check(name, first, changes)
@@ -62,8 +62,9 @@ class Zone:
         self.changes = changes
         self.rule = rule
         self.hash = sha256(self.dump().encode()).hexdigest()
-        self._periods: dict[str, Periods] = {}
-        self._known_until = FAR_PAST
+        # How far the periods are spelled out, and the periods by fold policy: one tuple, replaced whole by a longer
+        # one, so that threads may share a zone.
+        self._known: tuple[int, dict[str, Periods]] = (FAR_PAST, {})
 
     @classmethod
     def from_tzif(cls, name: str, data: bytes) -> "Zone":
@@ -81,7 +82,9 @@ class Zone:
             data = json.loads(table)
             changes = tuple((int(instant), int(offset)) for instant, offset in data["changes"])
             return cls(name, int(data["first"]), changes, Rule.load(data["rule"]))
-        except (ValueError, KeyError, TypeError) as error:
+        except ScheduleError:
+            raise
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise ScheduleError(f"the zone table of {name} cannot be read: {error}") from error
 
     def dump(self) -> str:
@@ -112,9 +115,12 @@ class Zone:
 
     def periods(self, fold: str, until: int = FAR_PAST) -> Periods:
         """The periods under a fold policy, spelled out beyond the second `until`."""
-        while until >= self._known_until:
-            self._spell_out()
-        return self._periods[fold]
+        known_until, periods = self._known
+        while until >= known_until:
+            known_until, periods = self._spelled_out(known_until)
+            if known_until > self._known[0]:
+                self._known = known_until, periods
+        return periods[fold]
 
     def changes_between(self, after: int, until: int) -> list[tuple[Period, Period]]:
         """The changes of offset in (after, until], as the periods on either side."""
@@ -138,16 +144,15 @@ class Zone:
         """The first instant of a local date (of the next one, if the zone skipped it)."""
         return self.resolve(day * 86400, "shift", "first")[0]
 
-    def _spell_out(self) -> None:
-        """Write out the yearly rule up to the next reach. Replaces, never changes, what a reader may hold."""
+    def _spelled_out(self, beyond: int) -> tuple[int, dict[str, Periods]]:
+        """The periods with the yearly rule written out to the first reach beyond an instant."""
+        reach = next(year for year in _REACHES if days.year_start(year) * 86400 > beyond)
+        endless = self.rule.begins is None or reach == _REACHES[-1]
+        end = FAR_FUTURE if endless else days.year_start(reach) * 86400
         changes = list(self.changes)
-        reach = next(year for year in _REACHES if days.year_start(year) * 86400 > self._known_until)
-        ends = self.rule.begins is not None and reach < _REACHES[-1]
-        end = days.year_start(reach) * 86400 if ends else FAR_FUTURE
         offset = changes[-1][1] if changes else self.first
         changes += _real(offset, _repeat(self.rule, changes, min(reach - 1, days.LAST_YEAR)))
-        self._periods = {fold: _periods(self.first, changes, fold, end) for fold in ("first", "second", "both")}
-        self._known_until = end
+        return end, {fold: _periods(self.first, changes, fold, end) for fold in ("first", "second", "both")}
 
 
 def _repeat(rule: Rule, changes: list[tuple[int, int]], last_year: int) -> list[tuple[int, int]]:
@@ -191,6 +196,8 @@ def _check(name: str, first: int, changes: tuple[tuple[int, int], ...]) -> None:
 
     Every zone of the world satisfies this for all its history (a test looks); a made-up table may not.
     """
+    if not -100_000 < first < 100_000:
+        raise ScheduleError(f"the zone table of {name} begins with a bad offset: {first}")
     before, shift, offset = FAR_PAST, 0, first
     for instant, after in changes:
         if after == offset or not -100_000 < after < 100_000:

@@ -62,7 +62,7 @@ def zone(name: str) -> Zone:
 @lru_cache(maxsize=1024)
 def _load(name: str) -> Zone:
     if name not in _known():
-        raise ScheduleError(_mistake(name), hint=_hint(name), source=name, end=len(name))
+        raise ScheduleError(_mistake(name), hint=_hint(name), source=name[:64], end=min(len(name), 64))
     with open(join(_folder(), "zoneinfo", *name.split("/")), "rb") as file:
         return Zone.from_tzif(name, file.read())
 
