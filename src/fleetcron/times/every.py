@@ -28,6 +28,8 @@ class Every(Schedule):
         if isinstance(anchor, str):
             anchor = parse_instant(anchor)
         self.anchor_ms = to_ms(EPOCH if anchor is None else anchor)
+        if not FIRST_MS <= self.anchor_ms <= LAST_MS:
+            raise ScheduleError(f"anchor: {anchor} is outside the years 1 to 9999 of UTC")
         self.every = timedelta(milliseconds=self.every_ms)
         self.anchor = from_ms(self.anchor_ms)
 

@@ -13,11 +13,13 @@ from fleetcron.times.every import Every
 from fleetcron.times.instants import iso, to_ms
 from fleetcron.times.lint import Finding, lint
 from fleetcron.times.localtimes import DAY
+from fleetcron.times.merged import Merged
 from fleetcron.times.notes import clock_text, date_text, zone_of
 from fleetcron.times.once import Once
 from fleetcron.times.preview import Row, preview
 from fleetcron.times.schedule import Schedule
 from fleetcron.times.timetable import Timetable
+from fleetcron.times.without import Without
 from fleetcron.times.zone import Period
 from fleetcron.times.zones import zone
 
@@ -73,16 +75,21 @@ def explain(schedule: Schedule, after: datetime | None = None, timezone: str | N
 def clock_changes(schedule: Schedule, after: datetime) -> list[Change]:
     """The clock changes within two years that touch the schedule's times."""
     if isinstance(schedule, Timetable):
-        return [change for entry in schedule.observed for change in clock_changes(entry, after)]
+        return clock_changes(schedule.whole, after)
+    if isinstance(schedule, Without):
+        return clock_changes(schedule.inner, after)
+    if isinstance(schedule, Merged):
+        found = [change for entry in schedule.entries for change in clock_changes(entry, after)]
+        return list(dict.fromkeys(found))
     if not isinstance(schedule, Cron):
         return []
     start = to_ms(after) // 1000
-    found = []
+    touching = []
     for before, here in schedule.zone.changes_between(start, start + int(_AHEAD.total_seconds())):
         change = _gap(schedule, before, here) if here.offset > before.offset else _fold(schedule, before, here)
         if change is not None:
-            found.append(change)
-    return found
+            touching.append(change)
+    return touching
 
 
 def _gap(schedule: Cron, before: Period, here: Period) -> Change | None:
@@ -124,6 +131,8 @@ def _gaps(schedule: Schedule, after: datetime) -> tuple[str | None, str | None]:
 
 def _length(ms: int) -> str:
     """As people say it: 23h30m, 2d15h."""
+    if ms % 1000:
+        return duration_text(ms)
     said, seconds = "", ms // 1000
     for unit, size in (("d", DAY), ("h", 3600), ("m", 60), ("s", 1)):
         if unit == "d" and seconds < 2 * DAY:

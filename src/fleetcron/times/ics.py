@@ -31,6 +31,8 @@ class _Event:
     extra: set[int] = field(default_factory=set)
     except_: set[int] = field(default_factory=set)
     cancelled: bool = False
+    uid: str = ""
+    instead_of: int | None = None  # this event stands for one day of a repetition
 
 
 def holidays_from_ics(name: str, text: str, timezone: str | None = None) -> DayCalendar:
@@ -38,9 +40,11 @@ def holidays_from_ics(name: str, text: str, timezone: str | None = None) -> DayC
     if timezone is not None:
         zone_named(timezone)
     dates: set[int] = set()
-    events = 0
-    for event in _events(name, text):
-        events += 1
+    events = _events(name, text)
+    moved = {(event.uid, event.instead_of) for event in events if event.instead_of is not None}
+    for event in events:
+        if event.instead_of is None:
+            event.except_ |= {day for uid, day in moved if uid == event.uid and day is not None}
         if not event.cancelled:
             dates |= _dates(name, event)
     if not events:
@@ -79,7 +83,7 @@ def _events(name: str, text: str) -> list[_Event]:
 
 def _unfolded(text: str) -> list[tuple[int, str]]:
     lines: list[tuple[int, str]] = []
-    for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
+    for number, line in enumerate(text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         if line[:1] in (" ", "\t") and lines:
             lines[-1] = (lines[-1][0], lines[-1][1] + line[1:])
         elif line:
@@ -103,6 +107,12 @@ def _read_property(name: str, event: _Event, key: str, value: str, number: int) 
         event.except_ |= {_date(name, part, number) for part in value.split(",")}
     elif key == "STATUS":
         event.cancelled = value.upper() == "CANCELLED"
+    elif key == "UID":
+        event.uid = value
+    elif key == "RECURRENCE-ID":
+        event.instead_of = _date(name, value, number)
+    elif key == "EXRULE":
+        raise ScheduleError(f"calendar {name}, line {number}: the repetition '{value}' is not read")
     elif key == "RRULE":
         event.rule = dict(part.upper().split("=", 1) for part in value.split(";") if "=" in part)
         odd = set(event.rule) - _READ_RULES

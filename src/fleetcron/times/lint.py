@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice, pairwise
 from typing import Literal
 
 from fleetcron.times import days
@@ -9,17 +10,19 @@ from fleetcron.times.cron import Cron
 from fleetcron.times.durations import duration_text
 from fleetcron.times.every import Every
 from fleetcron.times.fields import DAY as DAY_FIELD
-from fleetcron.times.fields import HOUR, MINUTE, MONTH, SECOND, FieldKind, Values
+from fleetcron.times.fields import HOUR, MINUTE, MONTH, SECOND, WEEKDAY, FieldKind, Values
 from fleetcron.times.instants import from_ms, iso, to_ms
 from fleetcron.times.localtimes import DAY
 from fleetcron.times.notes import clock_text, date_text
 from fleetcron.times.schedule import Schedule
 from fleetcron.times.timetable import Timetable
+from fleetcron.times.zone import Period
 from fleetcron.times.zones import zone
 
 Level = Literal["warning", "info"]
 _DAY_MS = 86_400_000
 _TWO_YEARS_MS = 731 * _DAY_MS
+_LOOKED_AT = 2000  # ticks, for the shortest gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +78,15 @@ def _fields(schedule: Cron) -> list[Finding]:
         (HOUR, parsed.hour),
         (DAY_FIELD, parsed.day),
         (MONTH, parsed.month),
+        (WEEKDAY, parsed.weekday),
     ]
     for kind, values in kinds:
         for item in values.text.split(","):
             body, slash, step = item.partition("/")
-            if slash and body in ("*", "?") and kind.cycle % int(step):
+            whole = ("*", "?", f"{kind.low}", f"{kind.low}-{kind.low + kind.cycle - 1}")
+            if slash and body in whole and kind.cycle % int(step):
                 found.append(_uneven(kind, values, item))
-    if parsed.minute.text.startswith("*") and "/" not in parsed.minute.text and parsed.second.listed() == [0]:
+    if len(parsed.minute.listed()) == 60 and parsed.second.listed() == [0]:
         hours = parsed.hour.listed()
         if len(hours) == 1:
             found.append(
@@ -151,6 +156,9 @@ def _month_end(schedule: Cron) -> list[Finding]:
     last = schedule.parsed.day.clampable.bit_length() - 1
     if schedule.month_end == "clamp" or last < 29 or schedule.parsed.day.values.bit_count() > 3:
         return []
+    if last == 29 and schedule.parsed.month.listed() == [2]:
+        message = "February 29th exists in leap years only"
+        return [Finding("warning", "missing-days", message, "month_end=clamp takes the 28th in other years")]
     short = [m for m in schedule.parsed.month.listed() if days.MONTH_LENGTHS[False][m - 1] < last]
     if not short:
         return []
@@ -158,7 +166,7 @@ def _month_end(schedule: Cron) -> list[Finding]:
         Finding(
             "warning",
             "missing-days",
-            f"day {last} does not exist in {len(short)} of its months: no tick there (Feb 29: only in leap years)",
+            f"day {last} does not exist in {len(short)} of its months, which are left out",
             "month_end=clamp takes the last day instead; L is always the last day",
         )
     ]
@@ -168,22 +176,32 @@ def _dst(schedule: Cron, after: datetime) -> list[Finding]:
     if schedule.parsed.is_clock_job:
         return []
     start = to_ms(after) // 1000
-    for before, here in schedule.zone.changes_between(start, start + _TWO_YEARS_MS // 1000):
+    changes = schedule.zone.changes_between(start, start + _TWO_YEARS_MS // 1000)
+    for before, here in changes:
         low, high = sorted((before.high, here.low))
         matches = schedule.matching.listed(low, high - 1)
         if not matches:
             continue
-        times = f"{date_text(matches[0] // DAY)} {clock_text(matches[0])}"
+        time = f"{date_text(matches[0] // DAY)} {clock_text(matches[0])}"
         if here.offset > before.offset:
             does = f"runs at {clock_text(here.low)}" if schedule.dst_gap == "shift" else "is skipped"
-            message = f"{times} does not exist in {schedule.timezone}: it {does}"
+            message = f"{time} does not exist in {schedule.timezone}: it {does}"
         else:
             does = "runs both times" if schedule.dst_fold == "both" else f"runs the {schedule.dst_fold} time"
-            message = f"{times} comes twice in {schedule.timezone}: it {does}"
-        return [
-            Finding("info", "dst-hour", message, "choose dst_gap and dst_fold, or a time that no clock change touches")
-        ]
+            message = f"{time} comes twice in {schedule.timezone}: it {does}"
+        return [Finding("info", "dst-hour", message, _quiet_hours(changes))]
     return []
+
+
+def _quiet_hours(changes: list[tuple[Period, Period]]) -> str:
+    """Which times no clock change of these touches."""
+    low, high = DAY, 0
+    for before, here in changes:
+        start, end = sorted((before.high, here.low))
+        low, high = min(low, start % DAY), max(high, start % DAY + end - start)
+    if high > DAY:
+        return "choose dst_gap and dst_fold"
+    return f"times outside {clock_text(low)} and {clock_text(high)} are never touched by a clock change"
 
 
 def _far(schedule: Cron, after: datetime) -> list[Finding]:
@@ -197,15 +215,10 @@ def _far(schedule: Cron, after: datetime) -> list[Finding]:
 
 
 def _jitter(schedule: Timetable, after: datetime) -> list[Finding]:
-    tick = schedule.next_ms(to_ms(after))
-    following = None if tick is None else schedule.next_ms(tick)
-    if tick is None or following is None or schedule.jitter_ms <= following - tick:
+    start = to_ms(after)
+    ticks = islice(schedule.ticks_ms(start, start + _TWO_YEARS_MS), _LOOKED_AT)
+    shortest = min((later - earlier for earlier, later in pairwise(ticks)), default=None)
+    if shortest is None or schedule.jitter_ms <= shortest:
         return []
-    return [
-        Finding(
-            "warning",
-            "jitter-too-long",
-            f"jitter {duration_text(schedule.jitter_ms)} is longer than the gap between ticks",
-            f"it is cut to {duration_text(following - tick)}",
-        )
-    ]
+    message = f"jitter {duration_text(schedule.jitter_ms)} is longer than the gap between ticks"
+    return [Finding("warning", "jitter-too-long", message, f"it is cut to {duration_text(shortest)}")]

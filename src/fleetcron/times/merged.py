@@ -38,13 +38,14 @@ class Merged(Schedule):
         """
         if len(self.entries) == 1:
             return self.entries[0].count_ms(after, until)
-        total = 0
-        tick = self.next_ms(after)
-        while tick is not None and tick <= until:
-            day = tick // _DAY_MS
+        total, day, last_day = 0, (after + 1) // _DAY_MS, until // _DAY_MS
+        while day <= last_day:
             start, end = day * _DAY_MS, (day + 1) * _DAY_MS - 1
-            total += self._count_of_day(day, max(after, start - 1), min(until, end))
-            tick = self.next_ms(end)
+            here = self._count_of_day(day, max(after, start - 1), min(until, end))
+            total, day = total + here, day + 1
+            if not here:
+                tick = self.next_ms(end)
+                day = last_day + 1 if tick is None else max(day, tick // _DAY_MS)
         return total
 
     def _count_of_day(self, day: int, after: int, until: int) -> int:

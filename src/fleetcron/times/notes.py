@@ -79,26 +79,38 @@ def _cron(schedule: Cron, second: int) -> list[str]:
 
 
 def _days(schedule: Cron, day: int) -> list[str]:
-    chosen = schedule.days
-    if isinstance(chosen, ObservedDays):
-        sources = chosen.sources(day)
-        if sources and day not in chosen.base:
-            return [f"rolled from {date_text(source)}" for source in sources]
-        return [f"collapsed {len(sources) + 1}"] if sources else []
-    if schedule.month_end == "clamp":
-        year, _, date = days.split(day)
-        mask = schedule.parsed.day_mask(days.kind_of(year), clamp=False)
-        if not mask >> day - days.year_start(year) & 1:
-            written = schedule.parsed.day.clampable >> date + 1
-            gone = [date + 1 + bit for bit in range(written.bit_length()) if written >> bit & 1]
-            gone = gone or sorted(n for n in schedule.parsed.day.nearest if n > date)
-            return [f"clamped from {', '.join(map(str, gone))}"] if gone else []
-    return []
+    """What calendars and the end of the month did to this day."""
+    chosen, found, origins = schedule.days, [], [day]
+    if isinstance(chosen, ObservedDays) and (sources := chosen.sources(day)):
+        if day in chosen.base:
+            found.append(f"collapsed {len(sources) + 1}")
+        else:
+            found += [f"rolled from {date_text(source)}" for source in sources]
+            origins = sources
+    for origin in origins if schedule.month_end == "clamp" else ():
+        found += _clamped(schedule, origin)
+    return found
+
+
+def _clamped(schedule: Cron, day: int) -> list[str]:
+    year, _, date = days.split(day)
+    mask = schedule.parsed.day_mask(days.kind_of(year), clamp=False)
+    if mask >> day - days.year_start(year) & 1:
+        return []
+    written = schedule.parsed.day.clampable >> date + 1
+    gone = [date + 1 + bit for bit in range(written.bit_length()) if written >> bit & 1]
+    gone = gone or sorted(n for n in schedule.parsed.day.nearest if n > date)
+    return [f"clamped from {', '.join(map(str, gone))}"] if gone else []
 
 
 def _once(schedule: Once, tick: int) -> list[str]:
     second = tick // 1000
     local = schedule.local_ms // 1000
+    rolled = [] if schedule.rolled_from is None else [f"rolled from {date_text(schedule.rolled_from)}"]
+    return rolled + _once_in_zone(schedule, second, local)
+
+
+def _once_in_zone(schedule: Once, second: int, local: int) -> list[str]:
     if second + schedule.zone.offset_at(second) != local:
         return [f"moved from {clock_text(local)}: does not exist"]
     twice = schedule.zone.resolve(local, "skip", "both")

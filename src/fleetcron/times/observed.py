@@ -105,5 +105,7 @@ def _moved_once(entry: Once, rules: list[DayRule]) -> Schedule | None:
             if not entry.zone.resolve(moved, entry.dst_gap, entry.dst_fold):
                 return None
             at = from_ms(moved * 1000 + rest).replace(tzinfo=None)
-            return Once(at, entry.zone, entry.dst_gap, entry.dst_fold)
+            found = Once(at, entry.zone, entry.dst_gap, entry.dst_fold)
+            found.rolled_from = local // DAY
+            return found
     return None

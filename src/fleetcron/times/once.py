@@ -23,7 +23,7 @@ class Once(Schedule):
     dst_fold=both. Instants are kept to the millisecond.
     """
 
-    __slots__ = ("at", "dst_fold", "dst_gap", "instants_ms", "local_ms", "timezone", "zone")
+    __slots__ = ("at", "dst_fold", "dst_gap", "instants_ms", "local_ms", "rolled_from", "timezone", "zone")
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class Once(Schedule):
         self.dst_fold = policies.dst_fold(dst_fold)
         self.zone = timezone if isinstance(timezone, Zone) else zone_named("UTC" if timezone is None else timezone)
         self.timezone = self.zone.name
+        self.rolled_from: int | None = None  # the day from which a calendar moved it
         moment = _read(at)
         if moment.tzinfo is not None:
             self.instants_ms: tuple[int, ...] = (to_ms(moment),)

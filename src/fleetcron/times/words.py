@@ -12,7 +12,7 @@ _ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth"}
 def sentence(expression: Expression) -> str:
     """`30 2 * * 1-5` is "at 02:30 on Monday to Friday"."""
     times, when = _times(expression), _days(expression)
-    if times.startswith("every") and when == "every day":
+    if when == "every day" and (times.startswith("every") or times.endswith(("every hour", "every minute"))):
         when = ""
     return f"{times} {when}".rstrip()
 
@@ -50,10 +50,15 @@ def _times(expression: Expression) -> str:
         ]
         return f"at {join(times)}"
     if seconds == [0]:
-        return f"{_within(minutes, 'minute', 60)}{_in_hours(hours)}"
-    text = _within(seconds, "second", 60)
-    if len(minutes) < 60:
-        text += f" of {_within(minutes, 'minute', 60)}" if len(minutes) > 1 else f" of minute {minutes[0]}"
+        text = _within(minutes, "minute", 60)
+    else:
+        text = _within(seconds, "second", 60)
+        if len(minutes) == 60:
+            text += " of every minute" if text.startswith("at ") else ""
+        else:
+            text += f" of minute {minutes[0]}" if len(minutes) == 1 else f" of {_within(minutes, 'minute', 60)}"
+    if len(hours) == 24 and text.startswith("at ") and not text.endswith("every minute"):
+        return f"{text} of every hour"
     return text + _in_hours(hours)
 
 
