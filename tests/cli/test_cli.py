@@ -1,6 +1,7 @@
 """The command line as a user meets it: output, messages, exit codes."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -241,3 +242,77 @@ def test_it_runs_as_a_module_in_an_empty_folder(tmp_path: Path) -> None:
     assert json.loads(said.stdout)[0]["scheduled_for"] == "2027-01-01T02:00:00Z"
     assert said.stderr == ""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("next", "0 * * * *", "--after", "0001-01-01T00:00:00+05:00"),
+        ("next", "0 * * * *", "--after", "9999-12-31T23:59:59-05:00"),
+        ("next", "H * * * *", "--job", "\udcff"),
+        ("next", "0 * * * *", "--jitter", "5m", "--job", "\udcff"),
+        ("next", "--every", "1h", "--dst-gap", "skip"),
+        ("next", "0 0 * * *", "--anchor", "2027-01-01T00:00:00Z"),
+        ("next", "", "--every", "15m"),
+    ],
+)
+def test_odd_input_is_a_message_too(run: Run, arguments: tuple[str, ...]) -> None:
+    said = run(*arguments)
+    assert said.code == 2
+    assert said.err.startswith("error: ")
+
+
+def test_the_ends_of_time(run: Run) -> None:
+    first = run("next", "0 * * * *", *NEW_YORK, "--after", "0001-01-01T00:00:00Z", "-n1", "--json")
+    assert json.loads(first.out)[0]["scheduled_for"] == "0001-01-01T00:56:02Z"
+    last = run("diff", "0 2 * * *", "0 3 * * *", "--after", "9999-12-15T00:00Z")
+    assert last.code == 1
+
+
+def test_a_full_disk_is_a_message() -> None:
+    with open("/dev/full", "w") as full:
+        said = subprocess.run(
+            [sys.executable, "-m", "fleetcron", "next", "* * * * *"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert said.returncode == 2
+    assert "No space left on device" in said.stderr
+    assert "Traceback" not in said.stderr
+
+
+def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    def colours(**environment: str) -> bool:
+        terminal, other = os.openpty()
+        with subprocess.Popen(
+            [sys.executable, "-m", "fleetcron", "lint", "*/7 * * * *"],
+            stdout=other,
+            stderr=other,
+            env={**os.environ, "TERM": "xterm", **environment},
+        ) as process:
+            os.close(other)
+            shown = b""
+            while True:
+                try:
+                    part = os.read(terminal, 4096)
+                except OSError:  # the other end is closed
+                    break
+                if not part:
+                    break
+                shown += part
+            process.wait()
+        os.close(terminal)
+        assert b"uneven-step" in shown
+        return b"\x1b[" in shown
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert colours()
+    assert not colours(NO_COLOR="1")
+
+
+def test_explain_keeps_the_policies_beside_the_jitter(run: Run) -> None:
+    said = run("explain", "30 2 * * *", *NEW_YORK, "--jitter", "5m", "--job", "acme/report", "--json")
+    told = json.loads(said.out)["schedule"]
+    assert (told["dst_gap"], told["dst_fold"], told["jitter"]) == ("shift", "first", "5m")

@@ -38,7 +38,7 @@ class Timetable(Schedule):
         jitter: str | int | timedelta | None = None,
         seed: str | None = None,
     ) -> None:
-        self.entries = (entries,) if isinstance(entries, Schedule) else tuple(entries)
+        self.entries = tuple(entries) if isinstance(entries, Iterable) else (entries,)
         self.calendars = tuple(calendars)
         self.starts_ms = FIRST_MS if starts_at is None else to_ms(starts_at)
         self.ends_ms = LAST_MS + 1 if ends_at is None else to_ms(ends_at)
