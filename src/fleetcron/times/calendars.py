@@ -47,8 +47,17 @@ class DayCalendar(DaySet):
         return mask & ~_bits(year, self.without, self.without_every_year)
 
     @property
+    def own_years(self) -> tuple[int, int] | None:  # type: ignore[override]
+        return _years(self.dates | self.without)
+
+    @property
     def zone(self) -> Zone | None:
         return None if self.timezone is None else zone_named(self.timezone)
+
+
+@lru_cache(maxsize=256)
+def _years(dates: frozenset[int]) -> tuple[int, int] | None:
+    return (days.year_of(min(dates)), days.year_of(max(dates))) if dates else None
 
 
 @lru_cache(maxsize=4096)
@@ -145,12 +154,15 @@ Allowed = Callable[[int], int]  # year -> mask
 class ObservedDays(DaySet):
     """The days of a schedule after its calendars: what is not allowed is dropped or moved."""
 
-    __slots__ = ("_base", "_masks", "_rules")
-
-    def __init__(self, base: DaySet, rules: Iterable[tuple[Allowed, OnDay]]) -> None:
+    def __init__(
+        self, base: DaySet, rules: Iterable[tuple[Allowed, OnDay]], own_years: Iterable[tuple[int, int] | None] = ()
+    ) -> None:
         self._base = base
         self._rules = tuple(rules)
         self._masks: dict[int, int] = {}
+        known = [years for years in own_years if years is not None]
+        if known:  # and one more on either side: a tick can be moved over New Year
+            self.own_years = (min(first for first, _ in known) - 1, max(last for _, last in known) + 1)
 
     def mask(self, year: int) -> int:
         known = self._masks.get(year)

@@ -149,7 +149,9 @@ class Cron(Schedule):
         return self.zone.hash, dst, self.matching.key()
 
     def __repr__(self) -> str:
-        return f"Cron({self.expression!r}, {self.timezone!r}, {self.dst_gap!r}, {self.dst_fold!r}, {self.month_end!r})"
+        seed = f", seed={self.seed!r}" if self.seed is not None else ""
+        policies = f"{self.dst_gap!r}, {self.dst_fold!r}, {self.month_end!r}"
+        return f"Cron({self.expression!r}, {self.timezone!r}, {policies}{seed})"
 
     # -- milliseconds, for the rooms above
 

@@ -10,13 +10,16 @@ from fleetcron.times.expression import Expression
 FIRST_DAY = days.year_start(days.FIRST_YEAR)
 LAST_DAY = days.year_start(days.LAST_YEAR + 1) - 1
 FAR = 255
+_ALL_KINDS = 40
 
 
 class DaySet(ABC):
     """A set of day numbers, given as one mask of bits for each year."""
 
     every_day = False  # lets the hot path skip the question
-    horizon = days.LAST_YEAR  # in how many years a search has seen all there is
+    # The first and the last year that differ from others of their kind (dates of one year only), or None. All kinds of
+    # year come within 40 years, also across a century without a leap day: so far a search goes beyond these.
+    own_years: tuple[int, int] | None = None
 
     @abstractmethod
     def mask(self, year: int) -> int:
@@ -36,7 +39,8 @@ class DaySet(ABC):
         rest = self.mask(year) >> day - days.year_start(year)
         if rest:
             return day + (rest & -rest).bit_length() - 1
-        for later in range(year + 1, min(year + self.horizon, days.LAST_YEAR) + 1):
+        farthest = _ALL_KINDS + max(year, self.own_years[1] if self.own_years else year)
+        for later in range(year + 1, min(farthest, days.LAST_YEAR) + 1):
             if mask := self.mask(later):
                 return days.year_start(later) + (mask & -mask).bit_length() - 1
         return None
@@ -50,7 +54,8 @@ class DaySet(ABC):
         rest = self.mask(year) & (1 << day - start + 1) - 1
         if rest:
             return start + rest.bit_length() - 1
-        for earlier in range(year - 1, max(year - self.horizon, days.FIRST_YEAR) - 1, -1):
+        farthest = min(year, self.own_years[0] if self.own_years else year) - _ALL_KINDS
+        for earlier in range(year - 1, max(farthest, days.FIRST_YEAR) - 1, -1):
             if mask := self.mask(earlier):
                 return days.year_start(earlier) + mask.bit_length() - 1
         return None
@@ -88,7 +93,6 @@ def distances(mask: int, length: int) -> bytes:
 class MatchingDays(DaySet):
     """The days that an expression matches: one mask for each kind of year."""
 
-    horizon = 40  # all kinds of year come within 40 years, also across a century without a leap day
     __slots__ = ("every_day", "masks")
 
     def __init__(self, expression: Expression, clamp: bool) -> None:
@@ -123,10 +127,11 @@ def _why_never(expression: Expression) -> str:
 class Complement(DaySet):
     """All other days."""
 
-    __slots__ = ("_others",)
+    __slots__ = ("_others", "own_years")
 
     def __init__(self, others: DaySet) -> None:
         self._others = others
+        self.own_years = others.own_years
 
     def mask(self, year: int) -> int:
         return ~self._others.mask(year) & (1 << days.YEAR_LENGTHS[days.is_leap(year)]) - 1

@@ -22,6 +22,9 @@ class Merged(Schedule):
         if not self.entries:
             raise ScheduleError("a job needs at least one schedule")
 
+    def __repr__(self) -> str:
+        return f"Merged({', '.join(map(repr, self.entries))})"
+
     def next_ms(self, after: int) -> int | None:
         return min((tick for entry in self.entries if (tick := entry.next_ms(after)) is not None), default=None)
 

@@ -31,8 +31,10 @@ def observe(entry: Schedule, rules: list[DayRule]) -> Schedule | None:
         foreign = [rule for rule in rules if _is_foreign(rule, entry.zone)]
         if foreign and rolls:
             return _across_zones(entry, rules)
-        own = [(rule.allowed, rule.on) for rule in rules if rule not in foreign]
-        return _keep_out(entry.on_days(ObservedDays(entry.days, own)) if own else entry, foreign, entry.zone)
+        own = [rule for rule in rules if rule not in foreign]
+        if own:
+            entry = entry.on_days(ObservedDays(entry.days, [(rule.allowed, rule.on) for rule in own], _own_years(own)))
+        return _keep_out(entry, foreign, entry.zone)
     if isinstance(entry, Once):
         return _moved_once(entry, rules)
     if rolls:
@@ -66,8 +68,25 @@ def _across_zones(entry: Cron, rules: list[DayRule]) -> Schedule:
             (partial(_allowed_at, rule, entry, time) if _is_foreign(rule, entry.zone) else rule.allowed, rule.on)
             for rule in rules
         ]
-        parts.append(entry.on_days(ObservedDays(entry.days, allowed), only=time))
+        # what another zone allows changes with its clocks, too
+        years = [*_own_years(rules), *(_clock_years(zone) for zone in (entry.zone, *_zones(rules)))]
+        parts.append(entry.on_days(ObservedDays(entry.days, allowed, years), only=time))
     return parts[0] if len(parts) == 1 else Merged(parts)
+
+
+def _own_years(rules: list[DayRule]) -> list[tuple[int, int] | None]:
+    return [rule.calendar.own_years for rule in rules]
+
+
+def _zones(rules: list[DayRule]) -> list[Zone]:
+    return [zone for rule in rules if (zone := rule.calendar.zone) is not None]
+
+
+def _clock_years(zone: Zone) -> tuple[int, int] | None:
+    if not zone.changes:
+        return None
+    first, last = zone.changes[0][0], zone.changes[-1][0]
+    return days.year_of(first // DAY), days.year_of(last // DAY) + 1
 
 
 def _allowed_at(rule: DayRule, entry: Cron, time: int, year: int) -> int:
@@ -84,7 +103,10 @@ def _allows(rule: DayRule, entry: Cron | Once, local: int) -> bool:
     """Whether a calendar allows a local time: by its date, or by the date that another zone has at that instant."""
     if not _is_foreign(rule, entry.zone):
         return local // DAY in rule.allowed_days()
-    instant = entry.zone.resolve(local, "shift", entry.dst_fold)[0]
+    if isinstance(entry, Once) and local == entry.local_ms // 1000:
+        instant = entry.instants_ms[0] // 1000  # given as an instant, it may be the second of two
+    else:
+        instant = entry.zone.resolve(local, "shift", entry.dst_fold)[0]
     zone = rule.calendar.zone or entry.zone
     return (instant + zone.offset_at(instant)) // DAY in rule.allowed_days()
 

@@ -19,8 +19,8 @@ from fleetcron.times.observed import observe
 from fleetcron.times.schedule import Schedule
 from fleetcron.times.without import Without
 
-# Where a schedule without a beginning is asked for a first tick: year 1, 1970, 2000, 2026, 2050.
-_PROBES = (FIRST_MS - 1, 0, 946_684_800_000, 1_767_225_600_000, 2_524_608_000_000)
+# Where a schedule without a beginning is asked for a tick: from 2026, 2000, 2050, 1970 and the year 1 on. One is enough.
+_PROBES = (1_767_225_600_000, 946_684_800_000, 2_524_608_000_000, 0, FIRST_MS - 1)
 _YEAR_MS = 366 * 86_400_000
 
 
@@ -85,6 +85,10 @@ class Timetable(Schedule):
             raise ScheduleError("max_ticks needs starts_at", hint="a job counts from its creation")
         if self.jitter_ms and self.seed is None:
             raise ScheduleError("jitter needs a seed: tenant/name of the job", hint="--job on the command line")
+
+    def __repr__(self) -> str:
+        more = f", {len(self.calendars)} calendars" if self.calendars else ""
+        return f"Timetable({', '.join(map(repr, self.entries))}{more})"
 
     def next_ms(self, after: int) -> int | None:
         tick = self.whole.next_ms(max(after, self.starts_ms - 1))
