@@ -158,7 +158,8 @@ class ObservedDays(DaySet):
         self, base: DaySet, rules: Iterable[tuple[Allowed, OnDay]], own_years: Iterable[tuple[int, int] | None] = ()
     ) -> None:
         self._base = base
-        self._rules = tuple(rules)
+        # What a rule allows is asked for three years at a time (see below): remember it.
+        self._rules = tuple((lru_cache(maxsize=64)(allowed), on) for allowed, on in rules)
         self._masks: dict[int, int] = {}
         known = [years for years in own_years if years is not None]
         if known:  # and one more on either side: a tick can be moved over New Year

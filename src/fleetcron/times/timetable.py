@@ -19,7 +19,7 @@ from fleetcron.times.observed import observe
 from fleetcron.times.schedule import Schedule
 from fleetcron.times.without import Without
 
-# Where a schedule without a beginning is asked for a tick: from 2026, 2000, 2050, 1970 and the year 1 on. One is enough.
+# Where a schedule without a beginning is asked for a tick: 2026, 2000, 2050, 1970 and the year 1. One is enough.
 _PROBES = (1_767_225_600_000, 946_684_800_000, 2_524_608_000_000, 0, FIRST_MS - 1)
 _YEAR_MS = 366 * 86_400_000
 
