@@ -13,7 +13,6 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from copy import copy
 from datetime import datetime, timedelta
-from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from fleetcron.errors import ScheduleError
 from fleetcron.times import policies
 from fleetcron.times.daysets import DaySet, matching_days
 from fleetcron.times.daytimes import DayTimes
-from fleetcron.times.expression import Expression, parse
+from fleetcron.times.expression import parse
 from fleetcron.times.instants import EPOCH, not_an_instant
 from fleetcron.times.jitter import checked_seed
 from fleetcron.times.localtimes import DAY, Block, LocalTimes
@@ -41,11 +40,6 @@ _SPARSE = 24  # ticks a year
 # An expression can fall into a gap again and again (the last Sunday of March at 02:30 in Berlin, under skip). A yearly
 # rule has one gap a year, and all 14 kinds of year have come within 40 years; the listed changes are fewer than 300.
 _MOST_GAPS = 400
-
-
-@lru_cache(maxsize=8192)
-def _day_times(expression: Expression) -> DayTimes:
-    return DayTimes.of(expression)
 
 
 class Cron(Schedule):
@@ -80,7 +74,7 @@ class Cron(Schedule):
         self.dst_fold = policies.dst_fold(dst_fold, self.parsed)
         self.month_end = policies.month_end(month_end)
         chosen = matching_days(self.parsed, self.month_end == "clamp")
-        self.matching = LocalTimes(chosen, _day_times(self.parsed))
+        self.matching = LocalTimes(chosen, DayTimes.of(self.parsed))
         # The period of the last question, as in LocalTimes: replaced whole, never changed.
         self._here: Period = _NOWHERE
         if self.dst_gap == "skip" and self.zone.changes and self.after(self.zone.settled) is None:

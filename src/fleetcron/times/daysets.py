@@ -11,6 +11,8 @@ FIRST_DAY = days.year_start(days.FIRST_YEAR)
 LAST_DAY = days.year_start(days.LAST_YEAR + 1) - 1
 FAR = 255
 _ALL_KINDS = 40
+# the years of today first: theirs are the masks that will be asked for
+_ONE_OF_EACH_KIND = tuple({days.kind_of(year): year for year in range(2026 + _ALL_KINDS, 2025, -1)}.values())[::-1]
 
 
 class DaySet(ABC):
@@ -91,26 +93,36 @@ def distances(mask: int, length: int) -> bytes:
 
 
 class MatchingDays(DaySet):
-    """The days that an expression matches: one mask for each kind of year."""
+    """The days that an expression matches: one mask for each kind of year, made when it is first asked for."""
 
-    __slots__ = ("every_day", "masks")
+    __slots__ = ("_clamp", "_expression", "_masks", "every_day")
 
     def __init__(self, expression: Expression, clamp: bool) -> None:
-        self.masks = tuple(expression.day_mask(kind, clamp) for kind in range(days.KINDS))
-        self.every_day = all(mask.bit_count() == days.YEAR_LENGTHS[kind >= 7] for kind, mask in enumerate(self.masks))
+        self._expression = expression
+        self._clamp = clamp
+        self._masks: list[int | None] = [None] * days.KINDS
+        self.every_day = expression.is_every_day
 
     def mask(self, year: int) -> int:
-        return self.masks[days.kind_of(year)]
+        kind = days.kind_of(year)
+        mask = self._masks[kind]
+        if mask is None:
+            mask = self._masks[kind] = self._expression.day_mask(kind, self._clamp)
+        return mask
+
+    def __bool__(self) -> bool:
+        """Whether there is such a day in any kind of year."""
+        return any(self.mask(year) for year in _ONE_OF_EACH_KIND)
 
 
 @lru_cache(maxsize=8192)
 def matching_days(expression: Expression, clamp: bool) -> MatchingDays:
     """The days of an expression; a ScheduleError when there is none in any kind of year."""
     found = MatchingDays(expression, clamp)
-    if any(found.masks):
+    if found:
         return found
     hint = None
-    if not clamp and any(MatchingDays(expression, clamp=True).masks):
+    if not clamp and MatchingDays(expression, clamp=True):
         hint = "with month_end=clamp the month's last day stands for it"
     raise ScheduleError(f"'{expression.text}' never fires: {_why_never(expression)}", hint=hint)
 

@@ -3,8 +3,10 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import lru_cache
 
 from fleetcron.times.expression import Expression
+from fleetcron.times.fields import listed
 
 # Up to here the times of a day are one flat list: a search is one bisection. Beyond (expressions with many seconds)
 # there are two levels, so that `* * * * * *` costs 1,500 numbers and not 86,400.
@@ -23,16 +25,17 @@ class DayTimes:
         self.first = self.minutes[0] + self.seconds[0]
         self.last = self.minutes[-1] + self.seconds[-1]
         self.flat: tuple[int, ...] = ()
-        if self.count <= _FLAT:
+        if seconds == (0,):
+            self.flat = minutes
+        elif self.count <= _FLAT:
             self.flat = tuple(minute + second for minute in self.minutes for second in self.seconds)
         # the flat list, or the seconds of one minute, as something to add to a datetime
         self.steps: tuple[timedelta, ...] = ()
 
     @classmethod
     def of(cls, expression: Expression) -> "DayTimes":
-        in_hour = [minute * 60 for minute in expression.minute.listed()]
-        minutes = tuple(hour * 3600 + minute for hour in expression.hour.listed() for minute in in_hour)
-        return cls(minutes, tuple(expression.second.listed()))
+        """The times of an expression. Expressions with the same times share them: 65 KB for `*/2 * * * *` otherwise."""
+        return _day_times(expression.hour.values, expression.minute.values, expression.second.values)
 
     @classmethod
     def only(cls, second: int) -> "DayTimes":
@@ -92,3 +95,9 @@ class DayTimes:
             else:
                 left, right = bisect_left(self.seconds, low - minute), bisect_right(self.seconds, high - minute)
                 yield minute, self.seconds[left:right], self.steps[left:right]
+
+
+@lru_cache(maxsize=4096)
+def _day_times(hours: int, minutes: int, seconds: int) -> DayTimes:
+    in_hour = [minute * 60 for minute in listed(minutes)]
+    return DayTimes(tuple(hour * 3600 + minute for hour in listed(hours) for minute in in_hour), tuple(listed(seconds)))

@@ -22,6 +22,7 @@ MACROS = {
 }
 FIVE: tuple[FieldKind, ...] = (MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 SIX: tuple[FieldKind, ...] = (SECOND, *FIVE)
+_ALL_DAYS, _ALL_MONTHS = (1 << 32) - 2, (1 << 13) - 2
 _WORD = re.compile(r"[^ \t]+")
 _ZONE = re.compile(r"(?:CRON_)?TZ=(.*)")
 
@@ -53,6 +54,13 @@ class Expression:
         return self.hour.values == (1 << 24) - 1 or any(
             field.text[0] == "*" or field.text.startswith("H/") for field in timely
         )
+
+    @property
+    def is_every_day(self) -> bool:
+        """Whether the day fields leave out no day (they may say so in odd ways; then this is False and costs speed)."""
+        dates, weekdays = self.day.values == _ALL_DAYS, self.weekday.values == 0b1111111
+        matching = dates and weekdays if self.both_days else dates or weekdays
+        return matching and self.month.values == _ALL_MONTHS
 
     def day_mask(self, kind: int, clamp: bool) -> int:
         """The days of a year of this kind that match, as a mask."""

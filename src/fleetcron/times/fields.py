@@ -67,7 +67,12 @@ class Values:
         return self.text[0] in "*?"
 
     def listed(self) -> list[int]:
-        return [value for value in range(self.values.bit_length()) if self.values >> value & 1]
+        return listed(self.values)
+
+
+def listed(bits: int) -> list[int]:
+    """The numbers of the bits that are set."""
+    return [bit for bit in range(bits.bit_length()) if bits >> bit & 1]
 
 
 def slot(seed: str, name: str, size: int) -> int:
