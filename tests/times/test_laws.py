@@ -41,14 +41,14 @@ ZONES = [
 
 AMOUNT = pytest.mark.parametrize(
     "amount",
-    [pytest.param(1, id="bounded"), pytest.param(40, id="long", marks=[pytest.mark.soak, pytest.mark.timeout(3600)])],
+    [pytest.param(0.5, id="bounded"), pytest.param(40, id="long", marks=[pytest.mark.soak, pytest.mark.timeout(3600)])],
 )
 
 
-def for_all(examples: int, *drawn: st.SearchStrategy) -> Callable[[Callable], None]:
+def for_all(examples: float, *drawn: st.SearchStrategy) -> Callable[[Callable], None]:
     """Run a law now, on that many examples, the same in every run."""
     same_in_every_run = settings(
-        max_examples=examples,
+        max_examples=round(examples),
         derandomize=True,
         database=None,
         deadline=None,

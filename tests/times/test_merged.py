@@ -90,14 +90,14 @@ def entries(draw: st.DrawFn, moment: datetime) -> tuple[Schedule, list[datetime]
 
 AMOUNT = pytest.mark.parametrize(
     "amount",
-    [pytest.param(1, id="bounded"), pytest.param(40, id="long", marks=[pytest.mark.soak, pytest.mark.timeout(3600)])],
+    [pytest.param(0.5, id="bounded"), pytest.param(40, id="long", marks=[pytest.mark.soak, pytest.mark.timeout(3600)])],
 )
 
 
 @AMOUNT
 def test_the_union_of_several_schedules(amount: int):
     same_in_every_run = settings(
-        max_examples=18 * amount,
+        max_examples=round(18 * amount),
         derandomize=True,
         database=None,
         deadline=None,
