@@ -12,7 +12,9 @@ from fleetcron import Cron, Every, Once, ScheduleError
 from fleetcron.times.blackouts import BlackoutRule
 from fleetcron.times.calendars import DayRule, business_days, holidays
 from fleetcron.times.timetable import Timetable
+from fleetcron.times.tzif import read_rule
 from fleetcron.times.windows import blackout
+from fleetcron.times.zone import Zone
 from fleetcron.times.zones import zone
 
 DAILY = Cron("0 9 * * *")
@@ -111,3 +113,14 @@ def test_threads_may_share_a_schedule_and_its_zone() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = dict(zip(years, pool.map(lambda year: schedule.next_after(utc(year, 3, 9)), years), strict=True))
     assert found == owed
+
+
+def test_a_calendar_can_be_computed_with_a_given_zone_table() -> None:
+    table = Zone.load("Asia/Tokyo", zone("America/New_York").dump())  # made up: Tokyo keeps New York's time
+    feast = holidays("feast", ["2026-05-05"], table)
+    timetable = Timetable(Cron("0 */6 * * *"), calendars=[DayRule(feast)])
+    assert list(timetable.between(utc(2026, 5, 5), utc(2026, 5, 6, 6))) == [utc(2026, 5, 6, 6)]
+
+
+def test_summer_time_all_year_round_is_one_offset() -> None:
+    assert read_rule("EST5EDT,0/0,J365/25") == read_rule("XXX3EDT4,0/0,J365/23") == read_rule("EDT4")

@@ -34,7 +34,7 @@ class DayCalendar(DaySet):
     """
 
     name: str
-    timezone: str | None = None  # None: the zone of the job
+    timezone: str | Zone | None = None  # None: the zone of the job; a Zone: a given table
     weekdays: int = 0  # bit 0 is Sunday
     dates: frozenset[int] = frozenset()
     every_year: frozenset[tuple[int, int]] = frozenset()
@@ -52,7 +52,7 @@ class DayCalendar(DaySet):
 
     @property
     def zone(self) -> Zone | None:
-        return None if self.timezone is None else zone_named(self.timezone)
+        return checked_zone(self.timezone)
 
 
 @lru_cache(maxsize=256)
@@ -74,11 +74,14 @@ def _bits(year: int, dates: frozenset[int], every_year: frozenset[tuple[int, int
     return mask
 
 
-def holidays(name: str, dates: Iterable[date | str], timezone: str | None = None) -> DayCalendar:
+def checked_zone(timezone: str | Zone | None) -> Zone | None:
+    return timezone if timezone is None or isinstance(timezone, Zone) else zone_named(timezone)
+
+
+def holidays(name: str, dates: Iterable[date | str], timezone: str | Zone | None = None) -> DayCalendar:
     """Dates as `2026-12-25`, or `12-25` for every year."""
     once, yearly = read_dates(dates, name)
-    if timezone is not None:
-        zone_named(timezone)
+    checked_zone(timezone)
     return DayCalendar(name, timezone, dates=once, every_year=yearly)
 
 
@@ -86,7 +89,7 @@ def business_days(
     name: str,
     weekdays: Iterable[str] = ("MON", "TUE", "WED", "THU", "FRI"),
     holidays: Iterable[date | str] = (),
-    timezone: str | None = None,
+    timezone: str | Zone | None = None,
 ) -> DayCalendar:
     """The weekdays on which work is done, without the holidays."""
     mask = 0
@@ -97,8 +100,7 @@ def business_days(
     if not mask:
         raise ScheduleError(f"calendar {name}: no weekday is a business day")
     once, yearly = read_dates(holidays, name)
-    if timezone is not None:
-        zone_named(timezone)
+    checked_zone(timezone)
     return DayCalendar(name, timezone, weekdays=mask, without=once, without_every_year=yearly)
 
 

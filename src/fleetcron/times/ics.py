@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from fleetcron.errors import ScheduleError
 from fleetcron.times import days
-from fleetcron.times.calendars import DayCalendar
-from fleetcron.times.zones import zone as zone_named
+from fleetcron.times.calendars import DayCalendar, checked_zone
+from fleetcron.times.zone import Zone
 
 _DATE = re.compile(r"(\d{4})(\d{2})(\d{2})(?:T\d{6}Z?)?")
 _DURATION = re.compile(r"P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T.*)?")
@@ -35,10 +35,9 @@ class _Event:
     instead_of: int | None = None  # this event stands for one day of a repetition
 
 
-def holidays_from_ics(name: str, text: str, timezone: str | None = None) -> DayCalendar:
+def holidays_from_ics(name: str, text: str, timezone: str | Zone | None = None) -> DayCalendar:
     """The dates on which the file has an event, as a calendar of holidays."""
-    if timezone is not None:
-        zone_named(timezone)
+    checked_zone(timezone)
     dates: set[int] = set()
     events = _events(name, text)
     moved = {(event.uid, event.instead_of) for event in events if event.instead_of is not None}

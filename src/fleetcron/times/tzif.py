@@ -108,6 +108,10 @@ _DAY = rf"(?:M[0-9]+\.[0-9]\.[0-9]|J[0-9]+|[0-9]+)(?:/{_TIME})?"
 _RULE = re.compile(rf"{_NAME}(?P<std>{_TIME})(?:{_NAME}(?P<dst>{_TIME})?,(?P<begins>{_DAY}),(?P<ends>{_DAY}))?")
 
 
+# how RFC 9636 writes summer time all year round
+_ALL_YEAR = {("0/0", "J365/25"), ("0/0", "J365/23")}
+
+
 def read_rule(text: str) -> Rule:
     """Parse `EST5EDT,M3.2.0,M11.1.0`. The sign of POSIX offsets is turned round: west is positive there."""
     parts = _RULE.fullmatch(text)
@@ -117,6 +121,8 @@ def read_rule(text: str) -> Rule:
     if parts["begins"] is None:
         return Rule(standard, standard, None, None)
     summer = -_seconds(parts["dst"]) if parts["dst"] else standard + 3600
+    if (parts["begins"], parts["ends"]) in _ALL_YEAR:
+        return Rule(summer, summer, None, None)
     return Rule(standard, summer, _rule_day(parts["begins"]), _rule_day(parts["ends"]))
 
 
