@@ -7,13 +7,12 @@ Two readings that time.md leaves open, as the code decides them: a time that doe
 another zone at the instant of the change, and a tick is moved by 366 days at most.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property, lru_cache
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from fleetcron import Cron, Every, Once, ScheduleError
@@ -22,34 +21,12 @@ from fleetcron.times.calendars import DayCalendar, DayRule, business_days, holid
 from fleetcron.times.schedule import Schedule
 from fleetcron.times.timetable import Timetable
 from tests.times import reference
+from tests.times.examples import AMOUNT, for_all
 from tests.times.reference import DAY, FOLDS, GAPS
 
 JUST = timedelta(microseconds=1)
 FARTHEST = 366
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
-
-
-AMOUNT = pytest.mark.parametrize(
-    "amount",
-    [pytest.param(0.5, id="bounded"), pytest.param(40, id="long", marks=[pytest.mark.soak, pytest.mark.timeout(3600)])],
-)
-
-
-def for_all(examples: float, *drawn: st.SearchStrategy) -> Callable[[Callable], None]:
-    """Run a law now, on that many examples, the same in every run."""
-    same_in_every_run = settings(
-        max_examples=round(examples),
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],  # shrinking takes minutes with a slow model
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-    )
-
-    def run(law: Callable) -> None:
-        same_in_every_run(given(*drawn)(law))()
-
-    return run
 
 
 def utc(*parts: int) -> datetime:

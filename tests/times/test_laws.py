@@ -4,19 +4,22 @@ Each law is a plain function of a drawn schedule and a moment. `make test` holds
 the same in every run; `make soak` for forty times as many.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from itertools import islice, pairwise
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from fleetcron import Cron, Every, Once, ScheduleError
 from tests.times import reference
+from tests.times.examples import AMOUNT
+from tests.times.examples import for_all as for_all_unshrunk
 from tests.times.reference import DAY, GAPS, PAIRS
+
+for_all = partial(for_all_unshrunk, shrink=True)  # the calculator is fast: a failing example can be made small
 
 HOUR = timedelta(hours=1)
 JUST = timedelta(microseconds=1)
@@ -38,27 +41,6 @@ ZONES = [
     "Pacific/Apia",
     "Pacific/Chatham",
 ]
-
-AMOUNT = pytest.mark.parametrize(
-    "amount",
-    [pytest.param(0.5, id="bounded"), pytest.param(40, id="long", marks=[pytest.mark.soak, pytest.mark.timeout(3600)])],
-)
-
-
-def for_all(examples: float, *drawn: st.SearchStrategy) -> Callable[[Callable], None]:
-    """Run a law now, on that many examples, the same in every run."""
-    same_in_every_run = settings(
-        max_examples=round(examples),
-        derandomize=True,
-        database=None,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-    )
-
-    def run(law: Callable) -> None:
-        same_in_every_run(given(*drawn)(law))()
-
-    return run
 
 
 # --- the grammar -----------------------------------------------------------------------------------------------------

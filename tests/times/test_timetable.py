@@ -12,7 +12,7 @@ from hashlib import sha256
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from fleetcron import Cron, Every, Once, ScheduleError
@@ -22,6 +22,7 @@ from fleetcron.times.schedule import Schedule
 from fleetcron.times.timetable import BlackoutRule, Timetable
 from fleetcron.times.windows import Blackout, blackout
 from tests.times import reference
+from tests.times.examples import AMOUNT, for_all
 from tests.times.reference import DAY
 
 JUST = timedelta(microseconds=1)
@@ -29,29 +30,6 @@ HOUR = timedelta(hours=1)
 QUARTER = timedelta(minutes=15)
 
 Window = tuple[datetime, datetime]
-
-
-AMOUNT = pytest.mark.parametrize(
-    "amount",
-    [pytest.param(0.5, id="bounded"), pytest.param(40, id="long", marks=[pytest.mark.soak, pytest.mark.timeout(3600)])],
-)
-
-
-def for_all(examples: float, *drawn: st.SearchStrategy) -> Callable[[Callable], None]:
-    """Run a law now, on that many examples, the same in every run."""
-    same_in_every_run = settings(
-        max_examples=round(examples),
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],  # shrinking takes minutes with a slow model
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-    )
-
-    def run(law: Callable) -> None:
-        same_in_every_run(given(*drawn)(law))()
-
-    return run
 
 
 def utc(*parts: int) -> datetime:
