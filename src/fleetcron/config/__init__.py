@@ -1,0 +1,15 @@
+"""Settings: one frozen dataclass per room, read once at start and handed down. Nothing below asks the environment."""
+
+from fleetcron.config.loading import load, read
+from fleetcron.config.settings import Config, CoordinationConfig, NodeConfig, SchedulerConfig, Shown, StoreConfig
+
+__all__ = [
+    "Config",
+    "CoordinationConfig",
+    "NodeConfig",
+    "SchedulerConfig",
+    "Shown",
+    "StoreConfig",
+    "load",
+    "read",
+]

@@ -1,0 +1,168 @@
+"""Every setting with its default, its bounds and what it means. docs/operate/configuration.md shows the same."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fleetcron.config.kinds import DatabaseUrl, Duration, Kind, OneOf, SomeOf, Whole, Word
+
+DAY_S = 86_400
+A_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+
+
+def _setting(default: object, kind: Kind, means: str) -> Any:
+    return field(default=default, metadata={"kind": kind, "means": means})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreConfig:
+    url: str = _setting("sqlite:///fleetcron.db", DatabaseUrl(), "where the store is")
+    deadline_s: float = _setting(
+        5,
+        Duration(0.1, 10, "no call may hang, however broken the network is"),
+        "how long one call to the store may take",
+    )
+    connections: int = _setting(
+        8, Whole(1, 200), "PostgreSQL connections of this node at most, beside one that listens"
+    )
+
+    @property
+    def statement_timeout_s(self) -> float:
+        """PostgreSQL itself ends a statement at seven tenths of the deadline, so that it gives up before we do."""
+        return round(self.deadline_s * 0.7, 3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerConfig:
+    lookahead_s: float = _setting(
+        60,
+        Duration(1, DAY_S, "runs are created ahead of time, so that a burst or a short outage makes nobody late"),
+        "how long before its tick a run is created",
+    )
+    shards: int = _setting(
+        16,
+        Whole(1, 1024, "1 is one leader with hot standby"),
+        "slices that the jobs are divided into, for the whole fleet",
+    )
+    batch_rows: int = _setting(
+        5000,
+        Whole(1, 5000, "longer transactions keep others waiting"),
+        "rows that one planning transaction writes at most",
+    )
+    idle_poll_s: float = _setting(
+        10,
+        Duration(0.05, 60),
+        "how long a scheduler sleeps at most when nothing is due and no hint comes; never more than half the lookahead",
+    )
+    catch_up_room: int = _setting(
+        1000, Whole(1, 1_000_000), "runs of the catch-up lane that may wait for a worker at one time"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinationConfig:
+    lease_ttl_s: float = _setting(
+        15,
+        Duration(1, 3600),
+        "how long a shard stays with a scheduler that has not renewed it: what a crash costs at most",
+    )
+    heartbeat_s: float = _setting(5, Duration(0.1, 1200), "how often a node renews its shards and says that it lives")
+    margin_s: float = _setting(
+        2,
+        Duration(0.05, 600, "without a margin a holder could still plan at the instant its lease ends"),
+        "how long before its lease ends a holder stops counting a shard as its own",
+    )
+    node_ttl_s: float = _setting(15, Duration(1, 3600), "how long a node that is silent counts as alive")
+    skew_warn_ms: int = _setting(
+        1000, Duration(0.01, DAY_S, unit_s=0.001), "difference to the database's clock from which a node warns"
+    )
+    skew_refuse_ms: int = _setting(
+        300_000,
+        Duration(0.1, 7 * DAY_S, unit_s=0.001),
+        "difference to the database's clock from which a node leaves the shards to nodes with better clocks",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    name: str | None = _setting(
+        None,
+        Word(A_NAME, "letters, digits, dots, underscores and dashes, 100 at most"),
+        "what people call this node; without it hostname-pid",
+    )
+    region: str | None = _setting(
+        None,
+        Word(r"[a-z0-9][a-z0-9._-]{0,62}", "small letters, digits, dots, underscores and dashes, as in eu-west"),
+        "where this node runs; without it the node plans only jobs without a home region",
+    )
+    roles: tuple[str, ...] = _setting(("scheduler",), SomeOf(("scheduler", "worker", "api")), "what this node does")
+    log_format: str = _setting("text", OneOf(("text", "json")), "how the log is written")
+    log_level: str = _setting(
+        "info", OneOf(("debug", "info", "warning", "error")), "entries below this are left out of the log"
+    )
+
+    def named(self, host: str, pid: int) -> str:
+        """The node's name for people (S1-15: hostname-pid)."""
+        return self.name or f"{host}-{pid}"
+
+
+class Shown(NamedTuple):
+    name: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    store: StoreConfig = StoreConfig()
+    scheduler: SchedulerConfig = SchedulerConfig()
+    coordination: CoordinationConfig = CoordinationConfig()
+    node: NodeConfig = NodeConfig()
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False)  # of the settings that somebody set
+
+    def shown(self) -> list[Shown]:
+        """Every setting with its value and where that comes from; secrets are masked."""
+        return [
+            Shown(one.name, one.kind.show(getattr(getattr(self, one.room), one.attribute)), self.source_of(one.name))
+            for one in settings()
+        ]
+
+    def source_of(self, name: str) -> str:
+        return self.sources.get(name, "default")
+
+
+class Setting(NamedTuple):
+    """One setting: `coordination.lease_ttl` is the attribute `lease_ttl_s` of the room `coordination`."""
+
+    room: str
+    attribute: str
+    kind: Kind
+    means: str
+    default: object
+
+    @property
+    def key(self) -> str:
+        return self.attribute.removesuffix("_ms").removesuffix("_s")
+
+    @property
+    def name(self) -> str:
+        return f"{self.room}.{self.key}"
+
+    @property
+    def variable(self) -> str:
+        return f"FLEETCRON_{self.room}__{self.key}".upper()
+
+
+ROOMS: Mapping[str, type[Any]] = {
+    "store": StoreConfig,
+    "scheduler": SchedulerConfig,
+    "coordination": CoordinationConfig,
+    "node": NodeConfig,
+}
+
+
+def settings() -> Iterator[Setting]:
+    for room, shape in ROOMS.items():
+        for entry in dataclasses.fields(shape):
+            yield Setting(room, entry.name, entry.metadata["kind"], entry.metadata["means"], entry.default)

@@ -1,0 +1,47 @@
+"""What is written down when something leaves the normal path. One name for each, used in the log, the API and the docs.
+
+On the normal path the rows of runs and attempts are the events.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+KINDS: Final[Mapping[str, str]] = {
+    "job_created": "a job was created",
+    "job_edited": "a job's definition was changed; forecasts were withdrawn and the cursor rewound",
+    "job_paused": "a job was paused",
+    "job_resumed": "a paused job was resumed",
+    "job_cancelled": "a job was cancelled for good",
+    "job_deleted": "a job was deleted; its history stays",
+    "job_finished": "the last tick of a job has passed",
+    "job_stuck": "a job has no ticks under the fleet's tables",
+    "runs_withdrawn": "forecasts of a job were deleted because its definition, state or tables changed",
+    "run_conflict": "a run that was to be created existed already: another scheduler was faster",
+    "plan_refused": "a scheduler wrote with a term or an epoch that is no longer valid",
+    "shard_taken": "a scheduler took a shard that nobody held",
+    "shard_taken_over": "a scheduler took a shard whose owner had let its lease expire",
+    "shard_released": "a scheduler gave a shard back",
+    "shard_lost": "a scheduler found that a shard was no longer its own",
+    "shards_changed": "the jobs were divided into another number of shards",
+    "node_joined": "a node started",
+    "node_left": "a node stopped and said so",
+    "node_vanished": "a node stopped without a word",
+    "zone_adopted": "the fleet plans with a newer table of a zone",
+    "calendar_changed": "a calendar was created or changed",
+    "schema_migrated": "the tables were brought to a new version",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    kind: str
+    job_id: str | None = None
+    node_id: str | None = None
+    actor: str | None = None
+    count: int = 1
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"'{self.kind}' is not a kind of event")
