@@ -6,6 +6,7 @@ never changes the tick.
 """
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from datetime import datetime, timedelta
 
 from fleetcron.errors import ScheduleError
@@ -113,6 +114,12 @@ class Timetable(Schedule):
         window = None if self.blackouts is None else self.blackouts.ending_after(tick)
         gaps.append(None if window is None else window[0] - tick)
         return min(tick + offset_ms(self.seed, self.jitter_ms, *gaps), LAST_MS)
+
+    def seeded(self, seed: str) -> "Timetable":
+        """The same ticks with the jitter of another job. Not for expressions with H, whose ticks have a seed too."""
+        other = copy(self)
+        other.seed = checked_seed(seed)
+        return other
 
     def start_after(self, tick: datetime) -> datetime:
         return from_ms(self.start_ms(to_ms(tick)))

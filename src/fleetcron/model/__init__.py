@@ -1,0 +1,1 @@
+"""WHAT: jobs, runs, their states and rules. Pure: no clock, no store."""
