@@ -1,0 +1,1 @@
+"""MEMORY: the only room with SQL."""

@@ -1,0 +1,122 @@
+"""Stretches of the past that are not decided yet. They shrink from their beginning and vanish."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fleetcron.events import Event
+from fleetcron.model.answer import Answer, Forecast, Gap
+from fleetcron.model.shard import Held
+from fleetcron.steps import step
+from fleetcron.store.cursors import answer_row, fence, forecast_row
+from fleetcron.store.engine import Engine, Row, Script
+from fleetcron.store.events import note
+from fleetcron.store.rows import held_rows, rows
+from fleetcron.store.written import Refused, Written
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGap:
+    """A gap of a job, with the rules that held then: the revision, its timing and the almanac's epoch."""
+
+    gap_id: int
+    job_id: str
+    revision: int
+    timing_id: int
+    almanac: int
+    gap: Gap
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGaps:
+    now_ms: int
+    epoch: int
+    gaps: tuple[OpenGap, ...]
+    catching_up: int  # catch-up runs that are on their way, counted up to a bound
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What was decided about a gap; `rest` is what is left of it."""
+
+    of: OpenGap
+    runs: Sequence[Forecast]
+    answers: Sequence[Answer]
+    rest: Gap | None
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    gaps: int
+    runs: int
+    conflicts: int
+    answered: int
+
+
+class Gaps:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def open(self, held: Sequence[Held], most: int, room: int) -> OpenGaps:
+        """The gaps of these shards that are to be decided, the oldest first."""
+
+        def script() -> Script[OpenGaps]:
+            [facts] = yield "fleet_now", {}
+            [busy] = yield "upcoming_catchup_count", {"most": room}
+            left = room - busy["runs"]
+            found = yield "gaps_open", {"held": held_rows(held), "most": most, "room": left}
+            return OpenGaps(facts["now_ms"], facts["epoch"], tuple(map(_gap_of, found)), busy["runs"])
+
+        return await self._engine.read(script)
+
+    async def settle(
+        self, held: Sequence[Held], settled: Sequence[Settled], *, epoch: int, now_ms: int
+    ) -> Written[Filled]:
+        """Write decisions about gaps, fenced. A gap that somebody else has shrunk or closed meanwhile is left alone."""
+
+        def script() -> Script[Filled | Refused]:
+            step("gaps.fence")
+            refusal = yield from fence(held, epoch)
+            if refusal is not None:
+                return refusal
+            step("gaps.write")
+            closed = yield "gaps_close_if_unmoved", {"rows": rows(_seen(s) for s in settled if s.rest is None)}
+            shrunk = yield (
+                "gaps_shrink_if_unmoved",
+                {"rows": rows(_seen(s) | {"to_from_ms": s.rest.from_ms} for s in settled if s.rest is not None)},
+            )
+            mine = {row["gap_id"] for row in [*closed, *shrunk]}
+            return (yield from _fill([s for s in settled if s.of.gap_id in mine], now_ms))
+
+        return await self._engine.write(script)
+
+
+def _fill(settled: Sequence[Settled], now_ms: int) -> Script[Filled]:
+    wanted = [
+        forecast_row(run)
+        | {"job_id": s.of.job_id, "revision": s.of.revision, "almanac": s.of.almanac}
+        | {"created_ms": now_ms, "kind": "tick"}
+        for s in settled
+        for run in s.runs
+    ]
+    [made] = yield "runs_insert_if_absent", {"rows": rows(wanted)}
+    answers = [
+        answer_row(answer)
+        | {"job_id": s.of.job_id, "revision": s.of.revision, "almanac": s.of.almanac, "noted_ms": now_ms}
+        for s in settled
+        for answer in s.answers
+    ]
+    yield "ledger_insert", {"rows": rows(answers)}
+    conflicts = len(wanted) - made["runs"]
+    if conflicts:
+        yield from note(Event("run_conflict", count=conflicts))
+    return Filled(len(settled), made["runs"], conflicts, sum(answer["ticks"] for answer in answers))
+
+
+def _seen(settled: Settled) -> dict[str, object]:
+    gap = settled.of.gap
+    return {"gap_id": settled.of.gap_id, "from_ms": gap.from_ms, "trimmed": int(gap.trimmed)}
+
+
+def _gap_of(row: Row) -> OpenGap:
+    gap = Gap(row["from_ms"], row["to_ms"], row["cause"], row["policy"], row["noticed_ms"], bool(row["trimmed"]))
+    return OpenGap(row["gap_id"], str(row["job_id"]), row["revision"], row["timing_id"], row["almanac"], gap)

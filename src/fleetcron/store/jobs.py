@@ -1,0 +1,389 @@
+"""Jobs, their revisions, and the one transaction that changes them."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleetcron.errors import StoreError
+from fleetcron.events import Event
+from fleetcron.model.almanac import Part
+from fleetcron.model.amendment import Amendment
+from fleetcron.model.definition import Definition
+from fleetcron.model.job import Job, Revision
+from fleetcron.model.standing import Position, Standing
+from fleetcron.model.timing import Timing, timing_id
+from fleetcron.steps import step
+from fleetcron.store.almanac import Table, add_tables
+from fleetcron.store.cursors import answer_row
+from fleetcron.store.engine import Engine, Row, Script
+from fleetcron.store.events import note_all
+from fleetcron.store.rows import rows
+from fleetcron.store.written import Refused, Written
+
+_EVENTS = {
+    "create": "job_created", "edit": "job_edited", "pause": "job_paused",
+    "resume": "job_resumed", "cancel": "job_cancelled", "delete": "job_deleted",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Jobs by name, as they stood at one instant."""
+
+    now_ms: int
+    epoch: int
+    shards: int | None  # None: nobody has said yet how many there are
+    standings: Mapping[tuple[str, str], Standing]
+
+
+@dataclass(frozen=True, slots=True)
+class JobLine:
+    """A job as a list shows it. `next_due_ms` is when the scheduler looks at it again: mostly a tick."""
+
+    job: Job
+    next_due_ms: int | None
+    next_planned_ms: int | None  # the first tick to come that has its run already
+    last_scheduled_ms: int | None
+    last_state: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    tenant: str | None = None
+    name: str | None = None
+    state: str | None = None
+    type: str | None = None
+    pool: str | None = None
+    text: str | None = None  # somewhere in the name
+    after: tuple[str, str] | None = None  # (tenant, name) of the last line of the page before
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many jobs there are in each state, and the next instant at which one of them is due."""
+
+    now_ms: int
+    jobs: Mapping[str, int]
+    next_ms: int | None
+
+
+class Jobs:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def find(self, names: Sequence[tuple[str, str]]) -> Found:
+        """Jobs by (tenant, name), with where they stand, and the facts that a change of them needs."""
+        text = rows({"tenant": tenant, "name": name} for tenant, name in names)
+
+        def script() -> Script[Found]:
+            [facts] = yield "fleet_now", {}
+            fleet = yield "fleet_shards_read", {}
+            found = yield "jobs_standing", {"rows": text}
+            standings = {(row["tenant"], row["name"]): _standing(row) for row in found}
+            return Found(facts["now_ms"], facts["epoch"], int(fleet[0]["value"]) if fleet else None, standings)
+
+        return await self._engine.read(script)
+
+    async def amend(
+        self, amendments: Sequence[Amendment], *, epoch: int, shards: int | None = None, tables: Sequence[Table] = ()
+    ) -> Written[frozenset[str]]:
+        """Write changes; the answer has the ids of the jobs that were changed.
+
+        A change is written only if its job still stands where the change was decided, and a new job only if its name is
+        free; the others are left out. All of it is refused if the zone tables, the calendars or the number of shards
+        have changed meanwhile. Safe to repeat: what was written no longer stands where it was.
+        """
+
+        def script() -> Script[frozenset[str] | Refused]:
+            step("amend.begin")
+            [held] = yield "almanac_hold", {}
+            if held["epoch"] != epoch:
+                return Refused("the zone tables or calendars have changed")
+            fleet = yield "fleet_shards_hold", {}
+            if shards is not None and [int(row["value"]) for row in fleet] != [shards]:
+                return Refused("the jobs were divided into another number of shards")
+            refusal = yield from add_tables(tables, epoch)
+            if refusal is not None:
+                return refusal
+            yield from _keep_timings({a.after.timing: None for a in amendments})
+            created = yield from _create([a for a in amendments if a.before is None])
+            changed = yield from _change([a for a in amendments if a.before is not None])
+            done = [a for a in amendments if a.after.job.job_id in created | changed]
+            yield from _leave_behind(done, epoch)
+            step("amend.written")
+            if done:
+                yield "notify", {"topic": "jobs"}
+            return frozenset(a.after.job.job_id for a in done)
+
+        return await self._engine.write(script)
+
+    async def list(self, wanted: JobFilter, limit: int) -> list[JobLine]:
+        after = wanted.after or ("", "")
+
+        def script() -> Script[list[JobLine]]:
+            found = yield (
+                "jobs_list",
+                {
+                    "tenant": wanted.tenant,
+                    "name": wanted.name,
+                    "state": wanted.state,
+                    "type": wanted.type,
+                    "pool": wanted.pool,
+                    "text": wanted.text,
+                    "after_tenant": after[0],
+                    "after_name": after[1],
+                    "most": limit,
+                },
+            )
+            return [
+                JobLine(
+                    _job(row), row["next_due_ms"], row["next_planned_ms"], row["last_scheduled_ms"], row["last_state"]
+                )
+                for row in found
+            ]
+
+        return await self._engine.read(script)
+
+    async def named(self, tenant: str, name: str, limit: int = 20) -> Sequence[Job]:
+        """All jobs that ever had this name, the newest first: a deleted job keeps its history."""
+
+        def script() -> Script[Sequence[Job]]:
+            found = yield "jobs_named", {"tenant": tenant, "name": name, "most": limit}
+            return [_job(row) for row in found]
+
+        return await self._engine.read(script)
+
+    async def count(self) -> Count:
+        def script() -> Script[Count]:
+            [facts] = yield "fleet_now", {}
+            found = yield "jobs_count", {}
+            next_ms = [row[key] for row in found for key in ("next_due_ms", "next_planned_ms") if row[key] is not None]
+            return Count(facts["now_ms"], {row["state"]: row["jobs"] for row in found}, min(next_ms, default=None))
+
+        return await self._engine.read(script)
+
+    async def revisions(self, job_id: str, limit: int) -> Sequence[Revision]:
+        """The newest first."""
+
+        def script() -> Script[list[Revision]]:
+            found = yield "job_revisions_list", {"job_id": job_id, "most": limit}
+            return [
+                Revision(
+                    str(row["job_id"]),
+                    row["revision"],
+                    row["at_ms"],
+                    row["actor"],
+                    row["action"],
+                    _json(row["before"]),
+                    _json(row["after"]),
+                )
+                for row in found
+            ]
+
+        return await self._engine.read(script)
+
+
+def _create(amendments: Sequence[Amendment]) -> Script[set[str]]:
+    if not amendments:
+        return set()
+    found = yield "jobs_insert_if_free", {"rows": rows(_job_row(a) for a in amendments)}
+    created = {str(row["job_id"]) for row in found}
+    mine = [a for a in amendments if a.after.job.job_id in created]
+    yield "cursors_insert", {"rows": rows(_cursor_row(a) for a in mine)}
+    return created
+
+
+def _change(amendments: Sequence[Amendment]) -> Script[set[str]]:
+    """The cursor is the guard: it is locked first, as the scheduler does, and it moves with every revision."""
+    if not amendments:
+        return set()
+    kept = [a for a in amendments if a.action != "delete"]
+    moved = yield "cursors_move_if_unmoved", {"rows": rows(_cursor_row(a) for a in kept)}
+    gone = yield (
+        "cursors_delete_if_unmoved",
+        {"rows": rows(_seen_row(a) for a in amendments if a.action == "delete")},
+    )
+    changed = {str(row["job_id"]) for row in [*moved, *gone]}
+    mine = [a for a in amendments if a.after.job.job_id in changed]
+    yield "jobs_update", {"rows": rows(_job_row(a) for a in mine)}
+    return changed
+
+
+def _leave_behind(amendments: Sequence[Amendment], epoch: int) -> Script[None]:
+    """Revisions, events, gaps and answers; and the forecasts go."""
+    changed = [a for a in amendments if a.before is not None]
+    withdrawn: dict[str, int] = {}
+    if changed:
+        gone = yield (
+            "runs_withdraw",
+            {"rows": rows({"job_id": a.after.job.job_id, "at_ms": a.at_ms} for a in changed)},
+        )
+        withdrawn = {str(row["job_id"]): row["withdrawn"] for row in gone}
+    notice = [{"job_id": a.after.job.job_id, "policy": a.notice, "noticed_ms": a.at_ms} for a in changed if a.notice]
+    if notice:
+        yield "gaps_notice", {"rows": rows(notice)}
+    gaps = [_gap_row(a, epoch) for a in changed if a.gaps]
+    if gaps:
+        yield "gaps_insert", {"rows": rows(row for each in gaps for row in each)}
+    answers = [
+        answer_row(answer)
+        | {"job_id": a.after.job.job_id, "revision": a.after.job.revision, "almanac": epoch, "noted_ms": a.at_ms}
+        for a in amendments
+        for answer in a.answers
+    ]
+    if answers:
+        yield "ledger_insert", {"rows": rows(answers)}
+    if amendments:
+        yield "job_revisions_insert", {"rows": rows(_revision_row(a) for a in amendments)}
+        yield from note_all(_events(amendments, withdrawn))
+
+
+def _events(amendments: Iterable[Amendment], withdrawn: Mapping[str, int]) -> list[Event]:
+    found = []
+    for a in amendments:
+        job = a.after.job
+        detail: dict[str, Any] = {
+            "tenant": job.definition.tenant,
+            "name": job.definition.name,
+            "revision": job.revision,
+        }
+        found.append(Event(_EVENTS[a.action], job_id=job.job_id, actor=a.actor, detail=detail))
+        if job.job_id in withdrawn:
+            count = withdrawn[job.job_id]
+            found.append(
+                Event("runs_withdrawn", job_id=job.job_id, actor=a.actor, count=count, detail={"by": a.action})
+            )
+    return found
+
+
+def _keep_timings(timings: Iterable[Timing]) -> Script[None]:
+    bodies = {timing_id(body): (body, timing) for timing in timings for body in [timing.body()]}
+    text = rows({"timing_id": key, "body": body} for key, (body, _) in bodies.items())
+    yield "timings_insert", {"rows": text}
+    if (yield "timings_clash", {"rows": text}):
+        raise StoreError("two schedules have the same fingerprint", hint="change any field of the job, and try again")
+    parts = [
+        {"kind": part.kind, "tenant": part.tenant, "name": part.name, "timing_id": key}
+        for key, (_, timing) in bodies.items()
+        for part in timing.parts()
+    ]
+    if parts:
+        yield "timing_parts_insert", {"rows": rows(parts)}
+
+
+def _job_row(a: Amendment) -> Mapping[str, Any]:
+    job, definition = a.after.job, a.after.job.definition
+    return {
+        "job_id": job.job_id,
+        "tenant": definition.tenant,
+        "name": definition.name,
+        "type": definition.type,
+        "pool": definition.pool,
+        "region": definition.region or "*",
+        "state": job.state,
+        "on_resume": job.on_resume,
+        "problem": job.problem,
+        "revision": job.revision,
+        "definition": definition.as_document(),
+        "managed_by": definition.managed_by,
+        "created_by": job.created_by,
+        "created_ms": job.created_ms,
+        "updated_ms": job.updated_ms,
+        "deleted_ms": job.deleted_ms,
+    }
+
+
+def _cursor_row(a: Amendment) -> dict[str, Any]:
+    after = a.after
+    row = {
+        "job_id": after.job.job_id,
+        "region": after.job.definition.region or "*",
+        "shard": after.shard,
+        "state": after.job.state,
+        "timing_id": after.timing.timing_id,
+        "revision": after.job.revision,
+        "cursor_ms": after.at.cursor_ms,
+        "ticks_used": after.at.ticks_used,
+        "next_due_ms": after.next_due_ms,
+    }
+    return row | _seen_row(a)
+
+
+def _seen_row(a: Amendment) -> dict[str, Any]:
+    if a.before is None:
+        return {}
+    return {
+        "job_id": a.before.job.job_id,
+        "seen_cursor_ms": a.before.at.cursor_ms,
+        "seen_revision": a.before.job.revision,
+        "seen_state": a.before.job.state,
+    }
+
+
+def _gap_row(a: Amendment, epoch: int) -> list[dict[str, Any]]:
+    before = a.before
+    assert before is not None
+    return [
+        {
+            "job_id": before.job.job_id,
+            "region": before.job.definition.region or "*",
+            "shard": before.shard,
+            "from_ms": gap.from_ms,
+            "to_ms": gap.to_ms,
+            "cause": gap.cause,
+            "policy": gap.policy,
+            "revision": before.job.revision,
+            "timing_id": before.timing.timing_id,
+            "almanac": epoch,
+            "noticed_ms": gap.noticed_ms,
+            "trimmed": int(gap.trimmed),
+        }
+        for gap in a.gaps
+    ]
+
+
+def _revision_row(a: Amendment) -> Mapping[str, Any]:
+    return {
+        "job_id": a.after.job.job_id,
+        "revision": a.after.job.revision,
+        "at_ms": a.at_ms,
+        "actor": a.actor,
+        "action": a.action,
+        "timing_id": a.after.timing.timing_id,
+        "before": None if a.before is None else snapshot(a.before.job),
+        "after": snapshot(a.after.job),
+    }
+
+
+def snapshot(job: Job) -> dict[str, Any]:
+    """A job as a revision keeps it."""
+    return job.definition.as_document() | {"state": job.state, "on_resume": job.on_resume}
+
+
+def _standing(row: Row) -> Standing:
+    at = Position(row["cursor_ms"], row["ticks_used"])
+    timing = Timing.from_body(row["timing"])
+    return Standing(_job(row), timing, at, row["shard"], row["next_due_ms"])
+
+
+def _job(row: Row) -> Job:
+    return Job(
+        job_id=str(row["job_id"]),
+        definition=Definition.from_body(row["definition"]),
+        state=row["state"],
+        revision=row["revision"],
+        on_resume=row["on_resume"],
+        problem=row["problem"],
+        created_ms=row["created_ms"],
+        created_by=row["created_by"],
+        updated_ms=row["updated_ms"],
+        deleted_ms=row["deleted_ms"],
+    )
+
+
+def _json(text: str | None) -> dict[str, Any] | None:
+    return None if text is None else dict(json.loads(text))
+
+
+__all__ = ["Count", "Found", "JobFilter", "JobLine", "Jobs", "Part", "snapshot"]

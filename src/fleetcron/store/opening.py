@@ -1,0 +1,30 @@
+"""From a URL to an engine."""
+
+from fleetcron.clock import Clock
+from fleetcron.errors import StoreError
+from fleetcron.store.migrations import Altering
+from fleetcron.store.postgres_url import masked
+from fleetcron.store.sqlite import SqliteEngine
+
+__all__ = ["masked", "open_engine"]
+
+FORMS = "sqlite:///jobs.db, sqlite:////var/lib/fleetcron/jobs.db, :memory: or postgresql://user:password@host:5432/name"
+
+
+async def open_engine(url: str, *, clock: Clock, deadline_s: float = 5.0, connections: int = 8) -> Altering:
+    """The engine for a URL, connected. `clock` is the database's clock on SQLite; PostgreSQL has its own."""
+    scheme, separator, rest = url.partition("://")
+    if url == ":memory:":
+        return await SqliteEngine.open(url, clock=clock, deadline_s=deadline_s)
+    if separator and scheme == "sqlite" and rest.startswith("/") and rest != "/":
+        return await SqliteEngine.open(rest[1:], clock=clock, deadline_s=deadline_s)
+    if separator and scheme in ("postgres", "postgresql"):
+        try:
+            from fleetcron.store.postgres import PostgresEngine  # the driver is an extra
+        except ModuleNotFoundError as missing:
+            if missing.name != "asyncpg":
+                raise
+            hint = "run `pip install 'fleetcron[postgres]'`"
+            raise StoreError("the PostgreSQL driver is not installed", hint=hint) from missing
+        return await PostgresEngine.open(url, deadline_s=deadline_s, connections=connections)
+    raise StoreError(f"'{masked(url)}' is not the URL of a database", hint=f"write {FORMS}")

@@ -1,0 +1,24 @@
+-- Jobs by filter, a page of them, with their next instants and their last run.
+SELECT
+    j.*,
+    c.next_due_ms,
+    (SELECT min(n.scheduled_for_ms) FROM runs AS n
+     WHERE n.job_id = j.job_id AND n.kind <> 'manual' AND n.scheduled_for_ms > db_now_ms() AND n.state = 'planned')
+        AS next_planned_ms,
+    r.scheduled_for_ms AS last_scheduled_ms,
+    r.state AS last_state
+FROM jobs AS j
+LEFT JOIN cursors AS c ON c.job_id = j.job_id
+LEFT JOIN runs AS r ON r.job_id = j.job_id AND r.kind <> 'manual' AND r.scheduled_for_ms = (
+    SELECT max(l.scheduled_for_ms) FROM runs AS l
+    WHERE l.job_id = j.job_id AND l.kind <> 'manual' AND l.scheduled_for_ms <= db_now_ms())
+WHERE j.deleted_ms IS NULL
+    AND (CAST(:tenant AS TEXT) IS NULL OR j.tenant = :tenant)
+    AND (CAST(:name AS TEXT) IS NULL OR j.name = :name)
+    AND (CAST(:state AS TEXT) IS NULL OR j.state = :state)
+    AND (CAST(:type AS TEXT) IS NULL OR j.type = :type)
+    AND (CAST(:pool AS TEXT) IS NULL OR j.pool = :pool)
+    AND (CAST(:text AS TEXT) IS NULL OR replace(j.name, CAST(:text AS TEXT), '') <> j.name)
+    AND (j.tenant, j.name) > (:after_tenant, :after_name)
+ORDER BY j.tenant, j.name
+LIMIT :most

@@ -1,0 +1,2 @@
+-- The number of shards of the fleet, which stays until the end of the transaction.
+SELECT value FROM fleet WHERE key = 'shards'

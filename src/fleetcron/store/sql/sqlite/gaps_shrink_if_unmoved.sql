@@ -1,0 +1,10 @@
+-- Move the beginning of gaps that are partly decided; only the returned ones were where they had been read.
+UPDATE gaps
+SET from_ms = n.to_from_ms, trimmed = 1
+FROM (
+    SELECT value ->> 'gap_id' AS gap_id, value ->> 'from_ms' AS from_ms, value ->> 'trimmed' AS trimmed, value ->>
+        'to_from_ms' AS to_from_ms
+    FROM json_each(:rows)
+) AS n
+WHERE gaps.gap_id = n.gap_id AND gaps.from_ms = n.from_ms AND gaps.trimmed = n.trimmed
+RETURNING gaps.gap_id AS gap_id

@@ -1,0 +1,9 @@
+-- The timings that ask any of these zones or calendars.
+SELECT DISTINCT t.timing_id, t.body
+FROM (
+    SELECT value ->> 'kind' AS kind, value ->> 'tenant' AS tenant, value ->> 'name' AS name
+    FROM json_each(:rows)
+) AS n
+JOIN timing_parts AS p ON p.kind = n.kind AND p.tenant = n.tenant AND p.name = n.name
+JOIN timings AS t ON t.timing_id = p.timing_id
+ORDER BY t.timing_id
