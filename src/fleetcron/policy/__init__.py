@@ -1,0 +1,1 @@
+"""DECISIONS: pure functions of definitions, facts and now."""

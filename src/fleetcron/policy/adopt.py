@@ -1,0 +1,44 @@
+"""What new zone tables or calendars do to the jobs that ask them: the same as an edit. Pure."""
+
+from dataclasses import dataclass
+
+from fleetcron.model.standing import Position
+from fleetcron.model.states import JobState
+from fleetcron.model.timing import Timing
+from fleetcron.policy.amend import Left, leave
+from fleetcron.policy.bounds import next_tick
+from fleetcron.times.timetable import Timetable
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Where jobs stand under the new tables, and when to look at them."""
+
+    left: Left
+    next_due_ms: int | None
+
+
+def moved(
+    timing: Timing, old: Timetable, new: Timetable, at: Position, state: JobState, next_due_ms: int | None, now_ms: int
+) -> Moved | None:
+    """None if the new tables change nothing for jobs that stand here.
+
+    What is planned after now is compared, and the next tick; ticks farther away will be computed with the new tables.
+    """
+    if state not in ("active", "paused"):
+        return None
+    left = leave(timing, old, at, now_ms)
+    if state == "paused":  # its past belongs to the old tables, whatever comes
+        return Moved(left, None)
+    if left.undecided is None and _are_same(timing, old, new, at, next_due_ms, now_ms):
+        return None
+    following = next_tick(timing, new, left.at)
+    return Moved(left, now_ms if following is None else following)  # without a tick it is to be finished
+
+
+def _are_same(
+    timing: Timing, old: Timetable, new: Timetable, at: Position, next_due_ms: int | None, now_ms: int
+) -> bool:
+    if next_due_ms is None or next_tick(timing, new, at) != next_due_ms:
+        return False
+    return list(old.ticks_ms(now_ms, at.cursor_ms)) == list(new.ticks_ms(now_ms, at.cursor_ms))

@@ -1,0 +1,142 @@
+"""What becomes of ticks that nobody planned in time. Pure: no clock, no store.
+
+No tick of a long outage is walked: skip and latest count, and `all` walks only what it creates.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from fleetcron.model.answer import Answer, Forecast, Gap, Reason
+from fleetcron.model.timing import Timing
+from fleetcron.times.timetable import Timetable
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to create, what to write into the ledger, and the stretch that is left for later."""
+
+    runs: tuple[Forecast, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    rest: Gap | None = None
+
+
+def is_late(timetable: Timetable, tick: int, grace_ms: int, now_ms: int) -> bool:
+    """Lateness counts from the instant at which the run may start. The next tick ends every grace: so only the last
+    tick before now can still be in time, whatever the schedule."""
+    deadline = timetable.start_ms(tick) + grace_ms
+    following = timetable.next_ms(tick)
+    return now_ms > (deadline if following is None else min(deadline, following))
+
+
+def last_late(timetable: Timetable, after_ms: int, grace_ms: int, now_ms: int) -> int | None:
+    """The last late tick after `after_ms`, if there is one."""
+    tick = timetable.prev_ms(now_ms + 1)
+    while tick is not None and tick > after_ms:
+        if is_late(timetable, tick, grace_ms, now_ms):
+            return tick
+        tick = timetable.prev_ms(tick)
+    return None
+
+
+def decide(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: int) -> Decision:
+    """Decide a gap, creating at most `room` catch-up runs. What does not fit is the rest, to be asked again.
+
+    Where nobody chose a policy for the gap itself, its last tick may still be in time; then it runs as if nothing had
+    happened.
+    """
+    if gap.policy is not None or gap.trimmed:
+        return _late(timing, timetable, gap, now_ms, room)
+    late = last_late(timetable, gap.from_ms, timing.misfire.grace_ms, _noticed(gap, now_ms))
+    late = gap.from_ms if late is None else min(late, gap.to_ms)
+    in_time = tuple(Forecast(tick, timetable.start_ms(tick)) for tick in timetable.ticks_ms(late, gap.to_ms))
+    decision = _late(timing, timetable, replace(gap, to_ms=late), now_ms, room)
+    return replace(decision, runs=(*decision.runs, *in_time))
+
+
+def _late(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: int) -> Decision:
+    first = timetable.next_ms(gap.from_ms)
+    if first is None or first > gap.to_ms:
+        return Decision()
+    match gap.policy or timing.misfire.policy:
+        case "cancel":
+            reason: Reason = "job_deleted" if gap.cause == "delete" else "job_cancelled"
+            return Decision(answers=tuple(_answer(timetable, gap.from_ms, gap.to_ms, "cancelled", reason)))
+        case "skip":
+            reason = "paused" if gap.cause == "pause" else "misfire"
+            return Decision(answers=tuple(_answer(timetable, gap.from_ms, gap.to_ms, "skipped", reason)))
+        case "latest":
+            return _latest(timing, timetable, gap, now_ms)
+        case "all":
+            return _all(timing, timetable, gap, now_ms, room)
+
+
+def _latest(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int) -> Decision:
+    dropped, kept_from = _too_late(timing, timetable, gap, _noticed(gap, now_ms))
+    last = timetable.prev_ms(gap.to_ms + 1)
+    if last is None or last <= kept_from:
+        return Decision(answers=tuple(dropped))
+    ticks = timetable.count_ms(kept_from, last)
+    window = None
+    if ticks > 1:
+        first = timetable.next_ms(kept_from) or last
+        before = timetable.prev_ms(first)  # the period of a tick begins at the tick before it
+        window = (first if before is None else before, last)
+        covered = _answer(timetable, kept_from, last - 1, "skipped", "covered", covered_by_ms=last)
+        dropped = [*dropped, *covered]
+    run = Forecast(last, timetable.start_ms(last), timing.misfire.lane, ticks, window)
+    return Decision((run,), tuple(dropped))
+
+
+def _all(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: int) -> Decision:
+    answers: list[Answer] = []
+    kept_from = gap.from_ms
+    if not gap.trimmed:
+        answers, kept_from = _too_late(timing, timetable, gap, _noticed(gap, now_ms))
+        surplus = timetable.count_ms(kept_from, gap.to_ms) - timing.misfire.limit
+        if surplus > 0:
+            edge = timetable.nth_ms(kept_from, surplus) or kept_from
+            answers += _answer(timetable, kept_from, edge, "missed", "over_limit")
+            kept_from = edge
+    ticks = list(islice(timetable.ticks_ms(kept_from, gap.to_ms), max(room, 0) + 1))
+    runs = tuple(Forecast(tick, timetable.start_ms(tick), timing.misfire.lane) for tick in ticks[: max(room, 0)])
+    if len(ticks) <= max(room, 0):
+        return Decision(runs, tuple(answers))
+    left_from = runs[-1].scheduled_for_ms if runs else kept_from
+    rest = Gap(left_from, gap.to_ms, gap.cause, gap.policy, _noticed(gap, now_ms), trimmed=True)
+    return Decision(runs, tuple(answers), rest)
+
+
+def _noticed(gap: Gap, now_ms: int) -> int:
+    """The window and the deadlines count back from when the gap was noticed, however long its decision takes."""
+    return now_ms if gap.noticed_ms is None else gap.noticed_ms
+
+
+def _too_late(timing: Timing, timetable: Timetable, gap: Gap, noticed_ms: int) -> tuple[list[Answer], int]:
+    """The ticks that are older than the window or past their latest start, and where the others begin."""
+    answers: list[Answer] = []
+    at = gap.from_ms
+    bounds: list[tuple[int, Reason]] = [(noticed_ms - timing.misfire.window_ms - 1, "too_old")]
+    if timing.start_deadline_ms is not None:
+        bounds.append((noticed_ms - timing.start_deadline_ms - 1, "start_deadline"))
+    for edge, reason in sorted(bounds):
+        until = min(edge, gap.to_ms)
+        if until > at:
+            answers += _answer(timetable, at, until, "missed", reason)
+            at = until
+    return answers, at
+
+
+def _answer(
+    timetable: Timetable,
+    after: int,
+    until: int,
+    answer: str,
+    reason: Reason,
+    *,
+    covered_by_ms: int | None = None,
+) -> Iterator[Answer]:
+    first, last = timetable.next_ms(after), timetable.prev_ms(until + 1)
+    if first is not None and last is not None and first <= last:
+        ticks = 1 if first == last else timetable.count_ms(after, until)
+        yield Answer(first, last, ticks, answer, reason, covered_by_ms)  # type: ignore[arg-type]

@@ -1,0 +1,67 @@
+"""One round of deciding the past: outages under `all`, paused windows, what edits left behind. A step.
+
+Catch-up runs are created only as far as there is room for them, so that a long outage does not flood the store.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fleetcron.model.shard import Held
+from fleetcron.policy.misfire import decide
+from fleetcron.scheduler.tables import Tables
+from fleetcron.scheduler.tick import MOST_ROWS
+from fleetcron.steps import step
+from fleetcron.store.gaps import Gaps, OpenGap, Settled
+from fleetcron.store.written import Ok, Refused, Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class GapRound:
+    gaps: int = 0
+    runs: int = 0
+    conflicts: int = 0
+    answered: int = 0
+    refused: str | None = None
+    unknown: str | None = None
+    more: bool = False
+    waiting: int = 0  # gaps that wait for room
+
+
+async def fill_gaps(gaps: Gaps, tables: Tables, held: Sequence[Held], *, room: int, rows: int = MOST_ROWS) -> GapRound:
+    """Decide open gaps, as many as one transaction takes and there is room for."""
+    found = await gaps.open(held, most=rows // 5, room=room)
+    if not found.gaps:
+        return GapRound()
+    left = min(max(0, room - found.catching_up), rows)
+    by_epoch: dict[int, dict[int, None]] = {}
+    for each in found.gaps:
+        by_epoch.setdefault(each.almanac, {})[each.timing_id] = None
+    known = {epoch: await tables.timetables(ids, epoch) for epoch, ids in by_epoch.items()}
+    settled: list[Settled] = []
+    written_rows = 0
+    for each in found.gaps:
+        timing, timetable = known[each.almanac][each.timing_id]
+        made = decide(timing, timetable, each.gap, found.now_ms, room=left)
+        if _is_nothing(each, made.rest, made.runs, made.answers):
+            continue  # it waits for room
+        settled.append(Settled(each, made.runs, made.answers, made.rest))
+        left -= sum(run.lane == "catchup" for run in made.runs)
+        written_rows += 1 + len(made.runs) + len(made.answers)
+        if written_rows >= rows:
+            break
+    waiting = len(found.gaps) - len(settled)
+    if not settled:
+        return GapRound(waiting=waiting)
+    step("gaps.decided")
+    match await gaps.settle(held, settled, epoch=found.epoch, now_ms=found.now_ms):
+        case Ok(done):
+            more = done.gaps > 0 and (waiting > 0 or any(s.rest for s in settled))
+            return GapRound(done.gaps, done.runs, done.conflicts, done.answered, more=more, waiting=waiting)
+        case Refused(reason):
+            return GapRound(refused=reason)
+        case Unknown(why):
+            return GapRound(unknown=why)
+
+
+def _is_nothing(gap: OpenGap, rest: object, runs: Sequence[object], answers: Sequence[object]) -> bool:
+    return rest is not None and not runs and not answers and gap.gap.trimmed

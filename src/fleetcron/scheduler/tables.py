@@ -1,0 +1,150 @@
+"""The fleet's zone tables and calendars, and the timetables made from them: once for all jobs that share them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from fleetcron.errors import ScheduleError
+from fleetcron.model.almanac import Almanac, Calendar, Part
+from fleetcron.model.calendar import CalendarDocument
+from fleetcron.model.entry import ANY_SEED, is_hashed
+from fleetcron.model.timing import Timing
+from fleetcron.store.almanac import AlmanacTables, Table
+from fleetcron.times import zones
+from fleetcron.times.timetable import Timetable
+from fleetcron.times.zone import Zone
+
+# A timetable takes a few kilobytes; jobs that share one share the place.
+MOST_KEPT = 10_000
+
+
+class Never(Timetable):
+    """A schedule that cannot be under the present tables: it has no ticks, and says why."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def __repr__(self) -> str:
+        return f"Never({self.why!r})"
+
+    def next_ms(self, after: int) -> None:  # noqa: ARG002
+        return None
+
+    def prev_ms(self, before: int) -> None:  # noqa: ARG002
+        return None
+
+    def ticks_ms(self, after: int, until: int) -> Iterable[int]:  # type: ignore[override]  # noqa: ARG002
+        return iter(())
+
+    def count_ms(self, after: int, until: int) -> int:  # noqa: ARG002
+        return 0
+
+    def start_ms(self, tick: int) -> int:
+        return tick
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Tables for some parts, and those that the fleet has not met: this node brings its own."""
+
+    almanac: Almanac
+    brought: list[Table] = field(default_factory=list)
+
+
+class Tables:
+    def __init__(self, stored: AlmanacTables) -> None:
+        self._stored = stored
+        self._timings: dict[int, Timing] = {}
+        self._timetables: dict[tuple[int, int], Timetable] = {}
+        self._zones: dict[tuple[str, str], Zone] = {}
+        self._known: tuple[int, dict[tuple[Part, ...], Known]] | None = None
+
+    async def timetables(self, ids: Iterable[int], epoch: int) -> Mapping[int, tuple[Timing, Timetable]]:
+        """Timings by id, with their ticks under the tables of an epoch."""
+        wanted = list(ids)
+        missing = [each for each in wanted if (each, epoch) not in self._timetables]
+        if missing and len(self._timetables) + len(missing) > MOST_KEPT:
+            self._timetables.clear()
+            self._timings.clear()
+            missing = wanted
+        if missing:
+            await self._make(missing, epoch)
+        return {each: (self._timings[each], self._timetables[each, epoch]) for each in wanted}
+
+    async def timetable(self, timing: Timing, epoch: int) -> tuple[Timetable, list[Table]]:
+        """The ticks of a timing that may be new to the fleet. A ScheduleError if it cannot be."""
+        known = await self.known(timing.parts(), epoch)
+        return timing.timetable(known.almanac), known.brought
+
+    async def known(self, parts: Iterable[Part], epoch: int, instead: Mapping[Part, Table] | None = None) -> Known:
+        """The tables that hold at an epoch; `instead` has those that are to hold from the next one on."""
+        wanted = sorted(set(parts))
+        if instead:
+            return await self._find(wanted, epoch, instead)
+        if self._known is None or self._known[0] != epoch:
+            self._known = epoch, {}  # what holds at an epoch holds for ever, but nobody asks for old ones again
+        kept, key = self._known[1], tuple(wanted)
+        if key not in kept:
+            found = await self._find(wanted, epoch, {})
+            if found.brought:  # not of the fleet yet: somebody else may be faster
+                return found
+            kept[key] = found
+        return kept[key]
+
+    async def _find(self, wanted: list[Part], epoch: int, instead: Mapping[Part, Table]) -> Known:
+        found = await self._read(wanted, epoch, instead)
+        documents = {
+            part: CalendarDocument.from_body(part.tenant, part.name, table.body)
+            for part, table in found.items()
+            if part.kind == "calendar"
+        }
+        more = {Part("zone", "", name) for document in documents.values() for name in document.zones()}
+        found |= await self._read(sorted(more - found.keys()), epoch, instead)
+        brought = [_own(part) for part in sorted({*wanted, *more} - found.keys()) if part.kind == "zone"]
+        found |= {table.part: table for table in brought}
+        named = {part.name: self._zone(table) for part, table in found.items() if part.kind == "zone"}
+        calendars: dict[tuple[str, str], Calendar] = {
+            (part.tenant, part.name): document.build(named.__getitem__) for part, document in documents.items()
+        }
+        return Known(Almanac(epoch, named, calendars), brought)
+
+    async def _read(self, parts: list[Part], epoch: int, instead: Mapping[Part, Table]) -> dict[Part, Table]:
+        stored = await self._stored.read([part for part in parts if part not in instead], epoch) if parts else []
+        return {table.part: table for table in stored} | {part: instead[part] for part in parts if part in instead}
+
+    async def _make(self, ids: list[int], epoch: int) -> None:
+        unread = [each for each in ids if each not in self._timings]
+        if unread:
+            bodies = await self._stored.timings(unread)
+            self._timings |= {each: Timing.from_body(body) for each, body in bodies.items()}
+        known = await self.known((part for each in ids for part in self._timings[each].parts()), epoch)
+        shapes: dict[str, Timetable] = {}
+        for each in ids:
+            timing = self._timings[each]
+            if timing.seed is None or any(map(is_hashed, timing.entries)):
+                self._timetables[each, epoch] = build(timing, known.almanac)
+                continue
+            # the seed only delays the start: jobs that differ in nothing else share all the rest
+            shape = replace(timing, seed=ANY_SEED).body()
+            if shape not in shapes:
+                shapes[shape] = build(timing, known.almanac)
+            made = shapes[shape]
+            self._timetables[each, epoch] = made if isinstance(made, Never) else made.seeded(timing.seed)
+
+    def _zone(self, table: Table) -> Zone:
+        key = table.part.name, table.hash
+        if key not in self._zones:
+            self._zones[key] = Zone.load(table.part.name, table.body)
+        return self._zones[key]
+
+
+def build(timing: Timing, almanac: Almanac) -> Timetable:
+    """The ticks, or Never: new tables can take every tick from a schedule that once had some."""
+    try:
+        return timing.timetable(almanac)
+    except ScheduleError as error:
+        return Never(str(error))
+
+
+def _own(part: Part) -> Table:
+    own = zones.zone(part.name)
+    return Table(part, own.hash, zones.release(), own.dump())

@@ -1,0 +1,187 @@
+"""The scheduler's rounds: what they cost, how long they sleep, and what they say when the store is away."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fleetcron.config import SchedulerConfig
+from fleetcron.model.definition import Definition
+from fleetcron.model.rules import CronEntry, EveryEntry, MisfireRule
+from fleetcron.model.shard import Held
+from fleetcron.model.target import CommandTarget
+from fleetcron.scheduler import tables, tick
+from fleetcron.scheduler.desk import Desk
+from fleetcron.scheduler.loop import LANES, Scheduler
+from fleetcron.store.history import Span
+from fleetcron.store.store import Store
+from fleetcron.store.written import Ok
+from tests.store.engines import DatabaseClock, hand_cranked
+
+NOW = 1_800_000_000_000
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+
+
+class Fleet:
+    def __init__(self, store: Store, clock: DatabaseClock, held: list[Held]) -> None:
+        self.store, self.clock, self.held = store, clock, held
+        self.desk = Desk(store, actor="ann", shards=2)
+
+    def scheduler(self, **settings: float) -> Scheduler:
+        return Scheduler(self.store, lambda: self.held, SchedulerConfig(**settings), clock=self.clock.hand)  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def fleet(url: str) -> AsyncIterator[Fleet]:
+    async with hand_cranked(url, NOW) as (engine, clock):
+        store = Store(engine)
+        await store.shards.fix(2)
+        taken = await store.shards.take("*", [0, 1], "n1", DAY)
+        assert isinstance(taken, Ok)
+        yield Fleet(store, clock, taken.value)
+
+
+def job(name: str, expression: str = "* * * * *", **fields: object) -> Definition:
+    entry = CronEntry(expression, "UTC", "skip", "both")
+    return replace(Definition(name, (entry,), CommandTarget(("true",))), **fields)  # type: ignore[arg-type]
+
+
+def test_a_plan_is_made_once_for_all_jobs_that_stand_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Next ticks are computed once per distinct schedule and cursor, not per job."""
+    made = []
+    monkeypatch.setattr(tick, "plan", lambda *given, plan=tick.plan: made.append(given[2]) or plan(*given))
+
+    async def scenario() -> None:
+        async with fleet(":memory:") as f:
+            await f.desk.apply([job(f"{kind}-{n}", f"*/{kind} * * * *") for kind in (1, 2, 5) for n in range(200)])
+            scheduler = f.scheduler(lookahead_s=600)
+            while await scheduler.step() <= 1:
+                pass
+            assert scheduler.health.counts["runs"] == 200 * (10 + 5 + 2)
+            assert len(made) == 3
+
+    asyncio.run(scenario())
+
+
+def test_jobs_that_differ_in_their_jitter_share_a_timetable(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = []
+    monkeypatch.setattr(tables, "build", lambda *given, build=tables.build: built.append(given) or build(*given))
+
+    async def scenario() -> None:
+        async with fleet(":memory:") as f:
+            await f.desk.apply([job(f"j{n}", "0 * * * *", jitter_ms=30 * MINUTE) for n in range(50)])
+            built.clear()
+            await f.scheduler(lookahead_s=2 * 3600).step()
+            lines = await f.store.history.runs(Span(), limit=500)
+            delays = {line.run.run_after_ms - line.run.scheduled_for_ms for line in lines}
+            assert (len(lines), len(built)) == (100, 1)
+            assert len(delays) > 40  # S2-21: each job its own
+            assert all(0 <= delay < 30 * MINUTE for delay in delays)
+
+    asyncio.run(scenario())
+
+
+def test_it_sleeps_until_something_is_due() -> None:
+    """S0-34: not by blind polling. The first tick of the lookahead is the next time to look."""
+
+    async def scenario() -> None:
+        async with fleet(":memory:") as f:
+            scheduler = f.scheduler(lookahead_s=60, idle_poll_s=30)
+            assert await scheduler.step() == 30_000  # nothing exists
+            await f.desk.create(job("daily", "0 0 * * *"))
+            assert await scheduler.step() == 30_000
+            await f.desk.create(job("soon", "1 8 * * *"))  # at NOW + 1 min
+            assert await scheduler.step() == 1  # it wrote something: one more look says when to come again
+            assert scheduler.health.counts["runs"] == 1
+            assert await scheduler.step() == 30_000
+            await f.clock.set(
+                NOW + 15 * HOUR + 58 * MINUTE + 50_000
+            )  # 23:58:50: the daily one comes into view at 23:59
+            assert await scheduler.step() == 10_000
+            f.held = []
+            assert await scheduler.step() == 30_000
+
+    asyncio.run(scenario())
+
+
+def test_a_hint_wakes_it() -> None:
+    async def scenario() -> None:
+        async with fleet(":memory:") as f:
+            scheduler, stop = f.scheduler(lookahead_s=60, idle_poll_s=30), asyncio.Event()
+            running = asyncio.create_task(scheduler.run(stop))
+            while not scheduler.health.rounds:
+                await asyncio.sleep(0)
+            before = scheduler.health.rounds
+            await f.desk.create(job("a"))
+            async with asyncio.timeout(10):  # far less than its sleep
+                while not scheduler.health.counts["runs"]:
+                    await asyncio.sleep(0.001)
+            assert scheduler.health.rounds <= before + 3
+            stop.set()
+            await running
+
+    asyncio.run(scenario())
+
+
+def test_trouble_is_health_and_passes(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with fleet(f"sqlite:///{tmp_path / 'jobs.db'}") as f:
+            await f.desk.create(job("a"))
+            scheduler = f.scheduler(lookahead_s=60)
+            (tmp_path / "jobs.db").rename(tmp_path / "elsewhere.db")
+            await scheduler._turn()
+            assert not scheduler.health.ok
+            assert "jobs.db" in str(scheduler.health.trouble)
+            assert await scheduler._turn() > 100
+            (tmp_path / "elsewhere.db").rename(tmp_path / "jobs.db")
+            await scheduler._turn()
+            assert scheduler.health.ok
+            assert scheduler.health.counts["runs"] == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_burst_is_planned_in_lanes(postgres18_url: str) -> None:
+    async def scenario() -> None:
+        async with fleet(postgres18_url) as f:
+            await f.desk.apply([job(f"j{n}") for n in range(60)])
+            scheduler = f.scheduler(lookahead_s=60, batch_rows=10)
+            rounds = 0
+            while await scheduler.step() == 0:
+                rounds += 1
+            assert scheduler.health.counts["runs"] == 60
+            assert scheduler.health.counts["conflicts"] == 0
+            assert rounds < 60 / 10  # the first round alone, then LANES at a time
+            assert LANES == 2
+
+    asyncio.run(scenario())
+
+
+def test_catch_up_waits_for_room_and_nobody_waits_behind_it() -> None:
+    """S2-20: a long outage under `all` is created only as far as there is room; other gaps are decided meanwhile."""
+
+    async def scenario() -> None:
+        async with fleet(":memory:") as f:
+            every = (EveryEntry(MINUTE, 0),)
+            for n in range(3):
+                await f.desk.create(job(f"all-{n}", schedule=every, misfire=MisfireRule("all", limit=100)))
+            await f.desk.create(job("paused", schedule=every))
+            await f.desk.pause("default", "paused")
+            await f.clock.set(NOW + 5 * HOUR)
+            scheduler = f.scheduler(lookahead_s=1, catch_up_room=120)
+            while await scheduler.step() <= 1:
+                pass
+            lines = await f.store.history.runs(Span(), limit=1000)
+            assert sum(line.run.lane == "catchup" for line in lines) == 120
+            await f.desk.resume("default", "paused", "skip")
+            while await scheduler.step() <= 1:
+                pass
+            [line] = await f.store.history.ledger(Span(name="paused"))
+            assert (line.answer.ticks, line.answer.reason) == (300, "paused")
+            missed = await f.store.history.ledger(Span(name="all-2"))
+            assert [each.answer.reason for each in missed] == ["over_limit"]  # decided, though its runs wait
+
+    asyncio.run(scenario())
