@@ -7,13 +7,15 @@ import platform
 from collections.abc import Callable
 from dataclasses import asdict
 
-from bench import fuzz, startup, ticks
+from bench import burst, fuzz, idle, startup, ticks
 from bench.measure import Result, progress
 
 BENCHMARKS: dict[str, Callable[[bool], Result]] = {
     "ticks": ticks.run,
     "fuzz": fuzz.run,
     "startup": startup.run,
+    "burst": burst.run,
+    "idle": idle.run,
 }
 
 
