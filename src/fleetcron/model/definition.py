@@ -146,7 +146,7 @@ class Definition:
 
 def _anchored(entry: Entry, created_ms: int) -> Entry:
     if isinstance(entry, EveryEntry) and entry.anchor_ms is None:
-        return replace(entry, anchor_ms=created_ms)
+        return replace(entry, anchor_ms=created_ms - created_ms % 1000)  # whole seconds: people read these instants
     return entry
 
 
