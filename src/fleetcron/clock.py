@@ -4,7 +4,6 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
-
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 

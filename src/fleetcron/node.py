@@ -25,6 +25,8 @@ from fleetcron.times import zones
 
 log = logging.getLogger(__name__)
 
+_PATIENCE_MS = 2_000
+
 
 class Node:
     """`await Node.start(config)`, then `await node.run(stop)`."""
@@ -45,12 +47,14 @@ class Node:
             zone_release=zones.release(),
         )
         self.holder = Holder(store.engine, self.row, config.coordination, shards=config.scheduler.shards, clock=clock)
-        self.scheduler = Scheduler(store, self.holder.held, config.scheduler, clock=clock)
+        self.scheduler = Scheduler(
+            store, self.holder.held, config.scheduler, clock=clock, trouble=lambda: self.holder.trouble
+        )
         self.desk = Desk(store, actor="serve", shards=config.scheduler.shards)
 
     @classmethod
     async def start(cls, config: Config, clock: Clock | None = None) -> "Node":
-        """Connect and bring the tables to this program's version. Waits for a database that is not there yet."""
+        """Connect and bring the tables to this program's version. StoreUnavailable if that is not possible now."""
         clock = clock or SystemClock()
         store = await Store.open(config.store, clock)
         try:
@@ -96,15 +100,24 @@ class Node:
             self.scheduler.wake.set()
 
 
-def stop_on_signals(stop: asyncio.Event) -> None:
-    """SIGTERM and SIGINT ask for an orderly stop; a second one ends the process."""
-    loop = asyncio.get_running_loop()
+def stop_on_signals(stop: asyncio.Event, clock: Clock | None = None) -> None:
+    """SIGTERM and SIGINT ask for an orderly stop. One that comes a while later ends the process at once.
 
-    def once(number: signal.Signals) -> None:
-        log.info("%s: stopping", number.name)
-        stop.set()
-        loop.remove_signal_handler(number)
-        signal.signal(number, signal.SIG_DFL)
+    Wrappers and terminals often send two in a row; the second must not cost the orderly stop.
+    """
+    loop = asyncio.get_running_loop()
+    clock = clock or SystemClock()
+    first_ms: int | None = None
+
+    def asked(number: signal.Signals) -> None:
+        nonlocal first_ms
+        if first_ms is None:
+            first_ms = clock.monotonic_ms()
+            log.info("%s: stopping", number.name)
+            stop.set()
+        elif clock.monotonic_ms() - first_ms > _PATIENCE_MS:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, once, number)
+        loop.add_signal_handler(number, asked, number)

@@ -326,6 +326,25 @@ async def jobs_are_listed_by_filter_and_page(w: World) -> None:
     assert await names(text="%") == await names(tenant="nobody") == []
 
 
+@check
+async def jobs_are_counted_and_named(w: World) -> None:
+    """The next instant is that of the run that is planned already, if there is one."""
+    first = await w.define("a")
+    await w.advance(
+        Move(await w.group(), Position(NOW + MINUTE), NOW + 2 * MINUTE, [Forecast(NOW + MINUTE, NOW + MINUTE)])
+    )
+    await w.define("b")
+    await w.desk.pause("default", "b")
+    count = await w.store.jobs.count()
+    assert (count.now_ms, dict(count.jobs), count.next_ms) == (NOW, {"active": 1, "paused": 1}, NOW + MINUTE)
+    lines = await w.store.jobs.list(JobFilter(), 10)
+    assert [line.next_planned_ms for line in lines] == [NOW + MINUTE, None]
+    await w.desk.delete("default", "a")
+    await w.clock.advance(1)
+    second = await w.define("a")
+    assert [job.job_id for job in await w.store.jobs.named("default", "a")] == [second, first]
+
+
 # --- what the fleet plans with
 
 
@@ -435,6 +454,9 @@ async def history_is_listed_by_filter_and_page(w: World) -> None:
     lines = await w.store.history.ledger(Span(name="a", from_ms=NOW - 3), answer="missed", limit=9)
     assert sorted(line.answer.from_ms - NOW for line in lines) == [-3, -2, -1]
     assert await w.store.history.ledger(Span(), answer="skipped") == []
+    told = await w.store.history.events(Span(tenant="default", name="a"), kind="job_created")
+    assert [(line.tenant, line.name, line.actor) for line in told] == [("default", "a", "ann")]
+    assert await w.store.history.events(Span(name="b")) == []
     assert [noted.event.job_id for noted in await w.store.events.list(kind="job_created")] == [job_id]
     assert [noted.event.kind for noted in await w.store.events.list(job_id=job_id, limit=1)] == ["job_created"]
 

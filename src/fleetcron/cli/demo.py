@@ -26,7 +26,7 @@ def command() -> None:
     now = utc_now()
     bold = {"bold": True}
     click.echo(click.style("fleetcron: the tick calculator", **bold) + f"   (zone data {release()}, now {iso(now)})")
-    click.echo("Jobs cannot run yet; this shows WHEN they would.\n")
+    click.echo("Jobs cannot run yet: they are planned and stored. This shows WHEN.\n")
     for expression, zone, purpose in _EXAMPLES:
         schedule = Cron(expression, zone)
         click.echo(f"{click.style(expression, **bold):<20}  {zone}   {purpose}")
@@ -36,7 +36,9 @@ def command() -> None:
     click.echo("\nNext steps")
     click.echo("    .venv/bin/fleetcron next '30 2 * * *' --timezone America/New_York")
     click.echo("    .venv/bin/fleetcron explain '0 9 * * 1-5' --timezone Europe/Berlin")
-    click.echo("    README.md says what exists and what comes next")
+    click.echo("    .venv/bin/fleetcron apply -f examples/jobs.yaml     five jobs into a SQLite file in this folder")
+    click.echo("    .venv/bin/fleetcron serve                           plans their runs until Ctrl-C")
+    click.echo("    docs/learn/first-jobs.md goes through it; README.md says what exists and what comes next")
 
 
 def _clock_changes(now: datetime) -> None:

@@ -25,7 +25,7 @@ from fleetcron.store.engine import Engine
 from fleetcron.store.hints import LOST
 from fleetcron.store.nodes import Node, Nodes
 from fleetcron.store.shards import FleetView, Shards
-from fleetcron.store.written import Ok, Refused, Written
+from fleetcron.store.written import Ok, Refused, Unknown, Written
 
 T = TypeVar("T")
 
@@ -50,6 +50,7 @@ class Holder:
         self.churn = Churn()
         self.offset: Offset | None = None
         self.deserted: Sequence[str] = ()  # regions with jobs and without a scheduler
+        self.trouble: str | None = None  # why the store did not answer, or not to the end, the last time it was asked
         self.changed = asyncio.Event()  # set when the shards that are held have changed; whoever waits for it clears it
         self._engine, self._clock, self._config = engine, clock, config
         self._nodes, self._shards = Nodes(engine), Shards(engine)
@@ -65,6 +66,7 @@ class Holder:
         self._beat_at_ms = 0  # when the next beat is due, by our monotonic clock
         self._look_at_ms = 0  # when the earliest lease of somebody else runs out
         self._verdict = Verdict.FINE
+        self._lost_reply: str | None = None
 
     def held(self) -> list[Held]:
         """The shards that are ours at this moment. Ask again before every plan; a list that was kept may be stale."""
@@ -138,6 +140,7 @@ class Holder:
         return max(1, min(self._beat_at_ms, self._look_at_ms) - self._clock.monotonic_ms())
 
     async def _turn(self) -> None:
+        self._lost_reply = None
         try:
             if self._clock.monotonic_ms() >= self._beat_at_ms:
                 await self.beat()
@@ -147,7 +150,11 @@ class Holder:
             self.churn.failures += 1
             now_ms = self._clock.monotonic_ms()
             self._beat_at_ms = self._look_at_ms = now_ms + self._retry_ms
-            log.warning("%s cannot reach the store: %s", self.node.node_id, error)
+            if self.trouble != str(error):
+                log.warning("%s cannot reach the store: %s", self.node.node_id, error)
+            self.trouble = str(error)
+        else:
+            self.trouble = self._lost_reply
 
     async def _listen(self, hints: AsyncIterator[str], wake: asyncio.Event) -> None:
         async for topic in hints:
@@ -294,8 +301,9 @@ class Holder:
                 return value
             case Refused(reason):
                 raise RefusedError(reason)
-            case _:
+            case Unknown(why):
                 self.churn.unknown += 1
+                self._lost_reply = why
                 return None
 
     def _known(self) -> set[ShardKey]:

@@ -41,4 +41,9 @@ def _are_same(
 ) -> bool:
     if next_due_ms is None or next_tick(timing, new, at) != next_due_ms:
         return False
-    return list(old.ticks_ms(now_ms, at.cursor_ms)) == list(new.ticks_ms(now_ms, at.cursor_ms))
+    return _forecast(old, now_ms, at.cursor_ms) == _forecast(new, now_ms, at.cursor_ms)
+
+
+def _forecast(timetable: Timetable, after_ms: int, until_ms: int) -> list[tuple[int, int]]:
+    """The ticks with their starts: a new blackout can leave a tick where it is and take its delayed start away."""
+    return [(tick, timetable.start_ms(tick)) for tick in timetable.ticks_ms(after_ms, until_ms)]

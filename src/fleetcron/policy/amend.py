@@ -41,8 +41,15 @@ def leave(timing: Timing, timetable: Timetable, at: Position, now_ms: int) -> Le
     return Left(Position(now_ms, at.ticks_used + used(timing, timetable, at.cursor_ms, until)), (at.cursor_ms, until))
 
 
+def _left(before: Standing, timetable: Timetable, now_ms: int) -> Left:
+    """A job that has ended leaves nothing, whatever ticks other tables would have given it since."""
+    if before.job.state in ("cancelled", "finished"):
+        return Left(Position(now_ms, before.at.ticks_used), None)
+    return leave(before.timing, timetable, before.at, now_ms)
+
+
 def create(job: Job, timing: Timing, timetable: Timetable, shard: int, now_ms: int, *, strict: bool) -> Amendment:
-    begun = _begin(timing, timetable, Position(now_ms), now_ms, strict=strict)
+    begun = _begin(timing, timetable, Position(now_ms), now_ms, strict=strict, is_new=True)
     after = _standing(job, timing, shard, begun)
     return Amendment("create", job.created_by, now_ms, None, after, answers=begun.answers)
 
@@ -62,7 +69,7 @@ def edit(
     job = before.job
     if job.state == "cancelled":
         raise RefusedError(f"{job.definition.seed} is cancelled, which is final; delete it and create it anew")
-    left = leave(before.timing, old, before.at, now_ms)
+    left = _left(before, old, now_ms)
     at = left.at if timing.max_ticks is not None and before.timing.max_ticks is not None else Position(now_ms)
     paused = job.state == "paused"
     begun = _Begun(at, None) if paused else _begin(timing, new, at, now_ms, strict=strict)
@@ -96,8 +103,12 @@ def resume(
     paused = job.state == "paused"
     chosen = (policy or job.on_resume or DEFAULT_ON_RESUME) if paused else None
     left = leave(before.timing, timetable, before.at, now_ms)
-    begun = _begin(before.timing, timetable, left.at, now_ms, strict=False, again=True)
-    amended = _amended(job, now_ms, state="active", on_resume=None, problem=None)
+    begun = _begin(before.timing, timetable, left.at, now_ms, strict=False)
+    stuck = job.problem if begun.finished else None  # it waits for tables that give it ticks again, and is not over
+    if stuck and not paused:
+        return None
+    begun = _Begun(left.at, None) if stuck else begun
+    amended = _amended(job, now_ms, state="active", on_resume=None, problem=stuck)
     after = _standing(amended, before.timing, before.shard, begun)
     gaps = _gap(left, "pause" if paused else "outage", chosen, now_ms)
     return Amendment("resume", actor, now_ms, before, after, gaps, notice=chosen)
@@ -116,8 +127,7 @@ def cancel(before: Standing, timetable: Timetable, now_ms: int, actor: str) -> A
 def delete(before: Standing, timetable: Timetable, now_ms: int, actor: str) -> Amendment:
     """The name is free again. Runs, ledger and revisions stay."""
     job = before.job
-    ended = job.state in ("cancelled", "finished")
-    left = Left(Position(now_ms), None) if ended else leave(before.timing, timetable, before.at, now_ms)
+    left = _left(before, timetable, now_ms)
     amended = _amended(job, now_ms, deleted_ms=now_ms)
     after = replace(before, job=amended, at=left.at, next_due_ms=None)
     return Amendment("delete", actor, now_ms, before, after, _gap(left, "delete", "cancel", now_ms), notice="cancel")
@@ -132,20 +142,21 @@ class _Begun:
 
 
 def _begin(
-    timing: Timing, timetable: Timetable, at: Position, now_ms: int, *, strict: bool, again: bool = False
+    timing: Timing, timetable: Timetable, at: Position, now_ms: int, *, strict: bool, is_new: bool = False
 ) -> _Begun:
-    """Begin a timing after `at`. An instant that has just passed still counts within its grace: clocks differ."""
+    """Begin a timing after `at`. For a new job an instant that has just passed counts within its grace: clocks differ.
+    An instant that an existing job is given belongs to what it was before: it may have its answer already."""
     coming = next_tick(timing, timetable, at)
     if coming is not None:
         return _Begun(at, coming)
     only_once = all(isinstance(entry, OnceEntry) for entry in timing.entries) and timing.max_ticks is None
-    gone = timetable.prev_ms(now_ms + 1) if only_once and not again else None
-    if gone is not None and now_ms - gone <= timing.misfire.grace_ms:
+    gone = timetable.prev_ms(now_ms + 1) if only_once else None
+    if is_new and gone is not None and now_ms - gone <= timing.misfire.grace_ms:
         return _Begun(replace(at, cursor_ms=gone - 1), gone)
     if strict:
         what = "its only instant has passed" if gone is not None else "its bounds leave no tick"
         raise RefusedError(f"the schedule never fires after {iso(from_ms(now_ms))}: {what}")
-    answers = () if gone is None else (Answer(gone, gone, 1, "missed", "in_the_past"),)
+    answers = () if gone is None or not is_new else (Answer(gone, gone, 1, "missed", "in_the_past"),)
     return _Begun(at, None, True, answers)
 
 

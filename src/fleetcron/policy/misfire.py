@@ -45,12 +45,14 @@ def decide(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: in
     Where nobody chose a policy for the gap itself, its last tick may still be in time; then it runs as if nothing had
     happened.
     """
-    if gap.policy is not None or gap.trimmed:
+    if gap.policy is not None:
         return _late(timing, timetable, gap, now_ms, room)
     late = last_late(timetable, gap.from_ms, timing.misfire.grace_ms, _noticed(gap, now_ms))
     late = gap.from_ms if late is None else min(late, gap.to_ms)
-    in_time = tuple(Forecast(tick, timetable.start_ms(tick)) for tick in timetable.ticks_ms(late, gap.to_ms))
     decision = _late(timing, timetable, replace(gap, to_ms=late), now_ms, room)
+    if gap.trimmed:  # the ticks in time came with the first piece: they do not wait for room
+        return decision
+    in_time = tuple(Forecast(tick, timetable.start_ms(tick)) for tick in timetable.ticks_ms(late, gap.to_ms))
     return replace(decision, runs=(*decision.runs, *in_time))
 
 

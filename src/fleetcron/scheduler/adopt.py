@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeAlias
 
-from fleetcron.errors import ScheduleError
+from fleetcron.errors import ScheduleError, StoreUnavailable
 from fleetcron.events import Event
 from fleetcron.model.almanac import Part
 from fleetcron.model.calendar import CalendarDocument
@@ -77,7 +77,7 @@ class Adopter:
             adoption = await self._adopt([*known.brought, table], epoch, [event])
             if adoption is not None:
                 return adoption
-        raise RuntimeError("the zone tables and calendars change without end")
+        raise StoreUnavailable(f"others change calendars too: {document.name} was not written", hint="try again")
 
     async def _adopt(self, tables: Sequence[Table], epoch: int, events: Sequence[Event]) -> Adoption | None:
         """None: somebody else was faster, or nobody knows; look again."""

@@ -217,12 +217,22 @@ class Desk:
                             answers[name] = _applied(name, made)
                 case Refused(reason):
                     why = reason
-                case Unknown(reason):  # the next look shows what became of it
+                case Unknown(reason):  # to wish it again would be refused, or done twice, if it was done
                     why = reason
+                    for name, made in amendments.items():
+                        if await self._was_written(made):
+                            answers[name] = _applied(name, made)
         missing = [name for name in names if name not in answers]
         if missing:
             raise StoreUnavailable(f"{'/'.join(missing[0])} could not be changed: {why}", hint="try again")
         return [answers[name] for name in names]
+
+    async def _was_written(self, made: Amendment) -> bool:
+        """Is this one of the job's latest revisions? One of somebody else would have another actor or instant."""
+        job = made.after.job
+        wanted = job.revision, made.action, made.actor, made.at_ms
+        found = await self._jobs.revisions(job.job_id, _TRIES)
+        return wanted in [(each.revision, each.action, each.actor, each.at_ms) for each in found]
 
 
 def _applied(name: Name, made: Amendment) -> Applied:

@@ -15,7 +15,7 @@ from operator import add
 
 from fleetcron.clock import Clock
 from fleetcron.config import SchedulerConfig
-from fleetcron.errors import StoreError
+from fleetcron.errors import StoreError, StoreUnavailable
 from fleetcron.model.shard import Held
 from fleetcron.scheduler.gaps import GapRound, fill_gaps
 from fleetcron.scheduler.tables import Tables
@@ -24,7 +24,7 @@ from fleetcron.store.store import Store
 
 log = logging.getLogger(__name__)
 
-_LONGEST_BACKOFF_MS = 5_000
+_LONGEST_BACKOFF_MS = 2_000  # a store that is back is to be noticed within 5 s, a round included
 # In a burst the shards are planned on two connections: 100,000 runs in 1.0 s instead of 1.6 s on two cores.
 LANES = 2
 
@@ -44,19 +44,30 @@ class Health:
 
 
 class Scheduler:
-    """`held` says which shards are ours at this moment; it is asked again before every round."""
+    """`held` says which shards are ours at this moment; it is asked again before every round.
+
+    `trouble` says why none can be held, if that is so: a store that can be read and not written has no other sign.
+    """
 
     def __init__(
-        self, store: Store, held: Callable[[], Sequence[Held]], config: SchedulerConfig, *, clock: Clock
+        self,
+        store: Store,
+        held: Callable[[], Sequence[Held]],
+        config: SchedulerConfig,
+        *,
+        clock: Clock,
+        trouble: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._store = store
         self._held = held
+        self._trouble = trouble
         self._config = config
         self._clock = clock
         self._tables = Tables(store.almanac)
         self._lookahead_ms = round(config.lookahead_s * 1000)
         self._idle_ms = round(min(config.idle_poll_s, config.lookahead_s / 2) * 1000)
         self._failures = 0
+        self._unknown: str | None = None  # why the last round does not know what became of its plan
         self._busy = False
         self.health = Health()
         self.wake = asyncio.Event()  # set by whoever knows that there may be something to do
@@ -64,14 +75,20 @@ class Scheduler:
     async def step(self) -> int:
         """One round of ticks and one of gaps. Answers how many milliseconds to sleep: 0 if there is more to do."""
         held = self._held()
+        self._unknown = None
         self.health.rounds += 1
         if not held:
+            if (why := self._trouble()) is not None:
+                raise StoreUnavailable(why)
+            if not self.health.ok:
+                await self._store.shards.number()  # whoever holds nothing asks nothing: look whether the store is back
             return self._idle_ms
         done = await self._tick(held)
         filled = await fill_gaps(
             self._store.gaps, self._tables, held, room=self._config.catch_up_room, rows=self._config.batch_rows
         )
         self._count(done, filled)
+        self._unknown = done.unknown or filled.unknown
         if done.more or filled.more or done.refused or filled.refused:
             return 0 if not (done.refused or filled.refused) else 50  # we shall hear soon what is no longer ours
         if done.next_due_ms is None:
@@ -119,6 +136,10 @@ class Scheduler:
     async def _turn(self) -> int:
         try:
             rest_ms = await self.step()
+            if self._unknown is not None:  # not once and at once again: a disk that is full answers so every time
+                raise StoreUnavailable(
+                    f"it is not known whether a plan was written, the next round finds out: {self._unknown}"
+                )
         except StoreError as error:
             self._failures += 1
             rest_ms = min(_LONGEST_BACKOFF_MS, 100 << min(self._failures, 6))
@@ -139,9 +160,7 @@ class Scheduler:
         for reason in filter(None, (done.refused, filled.refused)):
             counts["refused"] += 1
             log.warning("a plan was refused: %s", reason)
-        for why in filter(None, (done.unknown, filled.unknown)):
-            counts["unknown"] += 1
-            log.warning("it is not known whether a plan was written, the next round finds out: %s", why)
+        counts["unknown"] += sum(why is not None for why in (done.unknown, filled.unknown))
         for why in done.stuck:
             log.error("a job cannot be planned: %s", why)
         if done.jobs or filled.gaps:

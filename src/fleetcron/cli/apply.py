@@ -1,0 +1,129 @@
+"""`fleetcron apply`: jobs and calendars from files."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+
+import click
+
+from fleetcron.cli.applying import JobDone, Report, apply
+from fleetcron.cli.calendars import stored_calendars
+from fleetcron.cli.changes import change_words
+from fleetcron.cli.connection import Database, database_options, opened, sqlite_path
+from fleetcron.cli.files import files_option, load, read
+from fleetcron.cli.names import by_option
+from fleetcron.cli.rehearsal import RehearsalStore
+from fleetcron.cli.schedules import short
+from fleetcron.cli.tables import coloured, numbered, table
+from fleetcron.cli.when import json_option, print_json
+from fleetcron.config import Config, StoreConfig
+from fleetcron.store.migrations import require_current, status
+from fleetcron.store.store import Store
+
+_SHOWN = 50  # lines
+_FIELDS = 4  # of a job
+_LONG = 2_000  # jobs from which people want to see that something moves
+_MARKS = {"created": "+", "changed": "~", "unchanged": "=", "refused": "!"}
+
+
+@click.command("apply")
+@click.argument("more", nargs=-1, metavar="[FILE]...")
+@files_option
+@click.option("--dry-run", is_flag=True, help="Show what would happen; write nothing.")
+@by_option
+@database_options
+@json_option
+def command(
+    database: Database, more: tuple[str, ...], files: tuple[str, ...], dry_run: bool, by: str, as_json: bool
+) -> None:
+    """Create and change jobs and calendars as the files say. Never deletes.
+
+    All files are checked first: nothing is written as long as there is one mistake. Exit code 1 when a job was refused.
+    """
+    if not files and not more:
+        raise click.UsageError("Which file? For example: fleetcron apply -f jobs.yaml")
+    report = asyncio.run(_run(database.config(), (*files, *more), by, dry_run))
+    if as_json:
+        told = {"calendars": [each.as_json() for each in report.calendars]}
+        print_json(
+            {"dry_run": dry_run, "counts": report.counts} | told | {"jobs": [job.as_json() for job in report.jobs]}
+        )
+    else:
+        _show(report, dry_run)
+    if report.refused:
+        sys.exit(1)
+
+
+async def _run(config: Config, names: tuple[str, ...], by: str, dry_run: bool) -> Report:
+    loaded = load(names)
+    documents = read(loaded)  # first without the database: a mistake is told even if nobody answers there
+    async with _rehearsing(config) if dry_run else opened(config, "made") as store:
+        if known := await stored_calendars(store):
+            documents = read(loaded, known)
+        with _progress(len(documents.jobs)) as progress:
+            return await apply(store, documents, actor=by, shards=config.scheduler.shards, progress=progress)
+
+
+@asynccontextmanager
+async def _rehearsing(config: Config) -> AsyncIterator[Store]:
+    """The store as it is, but nothing is kept. Where there are no jobs yet, an empty one in memory stands for it."""
+    path = sqlite_path(config.store.url)
+    if path is None or path.exists():
+        async with opened(config, "any") as store:
+            if (await status(store.engine)).applied:
+                await require_current(store.engine)
+                if await store.shards.number() is not None:  # nobody has made a job as long as nobody has fixed it
+                    yield RehearsalStore(store)
+                    return
+    async with opened(replace(config, store=StoreConfig(url=":memory:")), "made") as store:
+        yield store
+
+
+@contextmanager
+def _progress(jobs: int) -> Iterator[Callable[[int], None]]:
+    if jobs <= _LONG or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with click.progressbar(length=jobs, label="applying", file=sys.stderr, show_pos=True) as bar:
+        yield bar.update
+
+
+def _show(report: Report, dry_run: bool) -> None:
+    rows = [
+        [_MARKS[each.done], f"calendar {each.tenant}/{each.name}", coloured(each.done), _moved(each.jobs)]
+        for each in report.calendars
+        if each.done != "unchanged"
+    ]
+    done = [job for job in report.jobs if job.applied.done in ("created", "changed")]
+    # what went wrong comes last, where people look first, and is not lost behind a thousand lines of what went well
+    refused = report.refused[:_SHOWN]
+    told = [*done[: _SHOWN - len(refused)], *refused]
+    rows += [[_MARKS[job.applied.done], job.full_name, coloured(job.applied.done), _words(job)] for job in told]
+    if rows:
+        click.echo(table((), rows))
+    if more := len(done) + len(report.refused) - len(told):
+        click.echo(f"… and {numbered(more, 'more job')} (--json lists them all)")
+    counts = ", ".join(f"{number:,} {done}" for done, number in report.counts.items() if number)
+    click.echo(f"{numbered(len(report.jobs), 'job')}: {counts}." if report.jobs else "No jobs in these files.")
+    if dry_run:
+        click.echo("This was a dry run: nothing was written.")
+    elif report.jobs:
+        click.echo("Look at them: fleetcron jobs. Plan their runs: fleetcron serve.")
+
+
+def _words(done: JobDone) -> str:
+    applied = done.applied
+    if applied.done == "refused":
+        return applied.reason or ""
+    if applied.done == "changed":
+        more = f", and {len(done.changed) - _FIELDS} more" if len(done.changed) > _FIELDS else ""
+        return ", ".join(map(change_words, done.changed[:_FIELDS])) + more
+    assert applied.job is not None
+    finished = "   finished at once: nothing of its schedule is left" if applied.job.state == "finished" else ""
+    return short(applied.job.definition) + finished
+
+
+def _moved(jobs: int) -> str:
+    return f"moves the ticks of {numbered(jobs, 'job')}" if jobs else ""

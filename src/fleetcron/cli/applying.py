@@ -1,0 +1,98 @@
+"""Documents into the store, and what became of each: the work behind `fleetcron apply` and `fleetcron serve -f`."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleetcron.cli.calendars import stored_calendars
+from fleetcron.cli.moments import as_json
+from fleetcron.cli.rehearsal import RehearsalStore
+from fleetcron.model.almanac import Part
+from fleetcron.model.definition import Definition
+from fleetcron.model.job import Change, changes
+from fleetcron.model.reading import Documents
+from fleetcron.scheduler.desk import BATCH, Applied, Desk
+from fleetcron.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarDone:
+    tenant: str
+    name: str
+    done: str
+    jobs: int = 0  # whose ticks it moves
+
+    def as_json(self) -> dict[str, Any]:
+        return {"tenant": self.tenant, "name": self.name, "done": self.done, "jobs_moved": self.jobs}
+
+
+@dataclass(frozen=True, slots=True)
+class JobDone:
+    applied: Applied
+    changed: Sequence[Change] = ()
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.applied.tenant}/{self.applied.name}"
+
+    def as_json(self) -> dict[str, Any]:
+        applied = self.applied
+        return {
+            "tenant": applied.tenant,
+            "name": applied.name,
+            "done": applied.done,
+            "state": None if applied.job is None else applied.job.state,
+            "revision": None if applied.job is None else applied.job.revision,
+            "next": as_json(applied.next_due_ms),
+            "changes": [{"field": each.field, "old": each.old, "new": each.new} for each in self.changed],
+            "reason": applied.reason,
+        }
+
+
+@dataclass(slots=True)
+class Report:
+    calendars: list[CalendarDone] = field(default_factory=list)
+    jobs: list[JobDone] = field(default_factory=list)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        counted = Counter(job.applied.done for job in self.jobs)
+        return {done: counted[done] for done in ("created", "changed", "unchanged", "refused")}
+
+    @property
+    def refused(self) -> list[JobDone]:
+        return [job for job in self.jobs if job.applied.done == "refused"]
+
+
+async def apply(
+    store: Store, documents: Documents, *, actor: str, shards: int, progress: Callable[[int], None] = lambda _: None
+) -> Report:
+    """Calendars first, since jobs ask them; then the jobs, some at a time. `progress` hears how many are done."""
+    desk = Desk(store, actor=actor, shards=shards)
+    report = Report()
+    known = {(each.tenant, each.name) for each in await stored_calendars(store)}
+    for calendar in documents.calendars:
+        adopted = await desk.put_calendar(calendar)
+        if isinstance(store, RehearsalStore):
+            store.rehearsed.add(adopted.tables)
+        moved = Part("calendar", calendar.tenant, calendar.name) in {table.part for table in adopted.tables}
+        done = ("changed" if (calendar.tenant, calendar.name) in known else "created") if moved else "unchanged"
+        report.calendars.append(CalendarDone(calendar.tenant, calendar.name, done, adopted.jobs))
+    for start in range(0, len(documents.jobs), BATCH):
+        batch = documents.jobs[start : start + BATCH]
+        report.jobs += await _apply(store, desk, batch)
+        progress(len(batch))
+    return report
+
+
+async def _apply(store: Store, desk: Desk, batch: Sequence[Definition]) -> list[JobDone]:
+    before = (await store.jobs.find([(each.tenant, each.name) for each in batch])).standings
+    done = []
+    for applied in await desk.apply(batch):
+        was = before.get((applied.tenant, applied.name))
+        changed: Sequence[Change] = ()
+        if applied.done == "changed" and was is not None and applied.job is not None:
+            changed = changes(was.job.definition.as_document(), applied.job.definition.as_document())
+        done.append(JobDone(applied, changed))
+    return done

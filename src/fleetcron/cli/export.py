@@ -1,0 +1,96 @@
+"""`fleetcron jobs export`: jobs as the YAML that `fleetcron apply` reads."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import click
+
+from fleetcron.cli.calendars import stored_calendars
+from fleetcron.cli.connection import Database, database_options
+from fleetcron.cli.names import the_job
+from fleetcron.cli.when import json_option, print_json
+from fleetcron.cli.yamltext import dumped
+from fleetcron.model.calendar import CalendarDocument
+from fleetcron.model.definition import Definition
+from fleetcron.model.job import Job
+from fleetcron.model.rules import EveryEntry
+from fleetcron.model.target import PythonTarget
+from fleetcron.store.jobs import JobFilter
+from fleetcron.store.store import Store
+
+_PAGE = 1000
+_KEPT: Final = ("name", "type")
+_RULES: Final = ("retry", "overlap", "misfire", "alerts", "retention")
+_DEFAULTS: Final = Definition("-", (EveryEntry(1000),), PythonTarget("-:-")).as_document()
+
+
+@click.command("export")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--full", is_flag=True, help="Write every field, also those that have their default.")
+@database_options
+@json_option
+def export(database: Database, names: tuple[str, ...], full: bool, as_json: bool) -> None:
+    """Print jobs as YAML that `fleetcron apply` accepts: those named, or all that are active or paused.
+
+    Calendars that these jobs use come along. A document does not say that a job is paused.
+    """
+    jobs, calendars = database.run(lambda store: _read(store, names))
+    document: dict[str, Any] = {}
+    if calendars:
+        document["calendars"] = [_without_nothing(each.as_document()) for each in calendars]
+    document["jobs"] = [job.definition.as_document() if full else brief(job.definition) for job in jobs]
+    if as_json:
+        print_json(document)
+        return
+    for job in jobs:
+        if job.state != "active":
+            click.echo(f"# {job.definition.seed} is {job.state}")
+    click.echo(dumped(document), nl=False)
+
+
+async def _read(store: Store, names: Iterable[str]) -> tuple[list[Job], list[CalendarDocument]]:
+    jobs = [(await the_job(store, name)).job for name in dict.fromkeys(names)] or await _all(store)
+    used = {(job.definition.tenant, use.name) for job in jobs for use in job.definition.calendars}
+    return jobs, [each for each in await stored_calendars(store) if (each.tenant, each.name) in used]
+
+
+async def _all(store: Store) -> list[Job]:
+    jobs: list[Job] = []
+    after: tuple[str, str] | None = None
+    while page := await store.jobs.list(JobFilter(after=after), _PAGE):
+        jobs += [line.job for line in page if line.job.state in ("active", "paused")]
+        after = page[-1].job.definition.tenant, page[-1].job.definition.name
+    return jobs
+
+
+def brief(definition: Definition) -> dict[str, Any]:
+    """The document without what has its default: reading it gives the same definition."""
+    whole = definition.as_document()
+    derived = whole.pop("derived", ())
+    kept = {name: value for name, value in whole.items() if name in _KEPT or value != _DEFAULTS[name]}
+    for name in derived:
+        del kept[name]
+    for rule in _RULES:
+        if rule in kept:
+            kept[rule] = {key: value for key, value in kept[rule].items() if value != _DEFAULTS[rule][key]}
+    entries = [_entry(entry) for entry in whole["schedule"]]
+    kept["schedule"] = entries[0] if len(entries) == 1 else entries
+    kept["run"] = {
+        key: _without_nothing(value) if key in ("http", "publish") else value
+        for key, value in _without_nothing(whole["run"]).items()
+    }
+    return kept
+
+
+def _entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the policies that follow from the expression, and without `month_end: skip`."""
+    left_out = {*entry.get("derived", ()), "derived"}
+    return {
+        key: value
+        for key, value in entry.items()
+        if key not in left_out and value is not None and (key, value) != ("month_end", "skip")
+    }
+
+
+def _without_nothing(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if value is not None and value not in ([], {}, False)}

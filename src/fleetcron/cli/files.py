@@ -1,0 +1,132 @@
+"""Documents from files: all of them are read and checked before anything is done, and every mistake has its place."""
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fleetcron.errors import DefinitionError, Mistake
+from fleetcron.model.calendar import CalendarDocument
+from fleetcron.model.reading import Documents, places_of, read_definitions, read_yaml
+
+STDIN = "-"
+
+files_option = click.option(
+    "-f", "--file", "files", metavar="FILE", multiple=True, help="YAML or JSON; - is standard input. May be repeated."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document: its name for people, its text, the values in it, and the folder that its paths begin at."""
+
+    name: str
+    text: str
+    raw: object
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What could be read of some files, and what is wrong with the others."""
+
+    sources: Sequence[Source]
+    mistakes: Sequence[Mistake]
+
+
+def load(names: Sequence[str]) -> Loaded:
+    sources: list[Source] = []
+    mistakes: list[Mistake] = []
+    for name in dict.fromkeys(names):
+        shown = "standard input" if name == STDIN else name
+        try:
+            text = _text(name)
+            sources.append(Source(shown, text, read_yaml(text, shown), Path() if name == STDIN else Path(name).parent))
+        except OSError as error:
+            mistakes.append(Mistake(shown, f"cannot be read: {error.strerror}", "look at the name and the rights"))
+        except UnicodeDecodeError:
+            mistakes.append(Mistake(shown, "is not UTF-8", "save the file as UTF-8"))
+        except DefinitionError as error:
+            mistakes += [_unreadable(shown, each) for each in error.mistakes]
+    return Loaded(sources, mistakes)
+
+
+def read(loaded: Loaded, known_calendars: Iterable[CalendarDocument] = ()) -> Documents:
+    """The jobs and calendars of all files together, or a DefinitionError with every mistake of every file."""
+    known = [*known_calendars, *_calendars(loaded.sources)]
+    whole = Documents()
+    mistakes = list(loaded.mistakes)
+    first: dict[tuple[str, str, str], str] = {}
+    for source in loaded.sources:
+        try:
+            found = read_definitions(source.raw, known_calendars=known, ics=_ics(source.folder))
+        except DefinitionError as error:
+            mistakes += _placed(source, error.mistakes)
+            continue
+        mistakes += _placed(source, _repeated(source.name, found, first))
+        whole.jobs.extend(found.jobs)
+        whole.calendars.extend(found.calendars)
+    if mistakes:
+        raise DefinitionError(mistakes)
+    return whole
+
+
+def _text(name: str) -> str:
+    if name == STDIN:
+        return sys.stdin.buffer.read().decode("utf-8")
+    return Path(name).read_text("utf-8")
+
+
+def _unreadable(name: str, mistake: Mistake) -> Mistake:
+    """`jobs.yaml, line 3, column 5: not YAML` as `jobs.yaml:3:5`: editors and terminals can follow that."""
+    found = re.fullmatch(rf"{re.escape(name)}(?:, line (\d+), column (\d+))?: (.*)", mistake.message, re.DOTALL)
+    if found is None:
+        return Mistake(name, mistake.message, mistake.hint)
+    place = f"{name}:{found[1]}:{found[2]}" if found[1] else name
+    return Mistake(place, found[3], mistake.hint)
+
+
+def _placed(source: Source, mistakes: Iterable[Mistake]) -> list[Mistake]:
+    placed = []
+    found = list(mistakes)
+    for mistake, place in zip(found, places_of(source.text, [each.pointer for each in found]), strict=True):
+        where = source.name if place is None else f"{source.name}:{place.line}:{place.column}"
+        pointer = f": {mistake.pointer}" if mistake.pointer else ""
+        placed.append(Mistake(where + pointer, mistake.message, mistake.hint))
+    return placed
+
+
+def _repeated(name: str, found: Documents, first: dict[tuple[str, str, str], str]) -> list[Mistake]:
+    """Names that another file has already; within one file the reader notices."""
+    listed: list[tuple[str, str, str]] = [("calendars", each.tenant, each.name) for each in found.calendars]
+    listed += [("jobs", each.tenant, each.name) for each in found.jobs]
+    at = {"calendars": -1, "jobs": -1}
+    mistakes = []
+    for kind, tenant, own in listed:
+        at[kind] += 1
+        other = first.setdefault((kind, tenant, own), name)
+        if other != name:
+            text = f"{own} of tenant {tenant} is in {other} too"
+            mistakes.append(Mistake(f"/{kind}/{at[kind]}/name", text, "keep one of them"))
+    return mistakes
+
+
+def _calendars(sources: Sequence[Source]) -> list[CalendarDocument]:
+    """Those of all files: their order does not matter. Their mistakes are told when it is their turn."""
+    found: list[CalendarDocument] = []
+    for source in sources:
+        raw: Any = source.raw
+        if len(sources) > 1 and isinstance(raw, dict) and isinstance(raw.get("calendars"), list):
+            try:
+                found += read_definitions({"calendars": raw["calendars"]}, ics=_ics(source.folder)).calendars
+            except DefinitionError:
+                continue
+    return found
+
+
+def _ics(folder: Path) -> Any:
+    return lambda name: (folder / name).read_text("utf-8")

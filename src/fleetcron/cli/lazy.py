@@ -1,0 +1,43 @@
+"""A group of commands whose modules are imported only when they are called, so that every command starts fast."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+Table = Mapping[str, tuple[str, str]]  # name -> (module, or module:attribute; one line for --help)
+
+
+class LazyGroup(click.Group):
+    def __init__(self, *arguments: Any, table: Table, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(self._table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in self._table:
+            return None
+        module, _, attribute = self._table[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute or "command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        # the help of each command stands here too, so that listing them imports none of them
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self._table.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self._table:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self._table, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise click.UsageError(
+                f"There is no command '{args[0]}'.{hint} '{ctx.command_path} --help' lists them.", ctx
+            )
+        return super().resolve_command(ctx, args)

@@ -1,0 +1,98 @@
+"""`fleetcron ledger`: the ticks that did not run, and why."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from fleetcron.cli.connection import Database, database_options
+from fleetcron.cli.moments import as_json as instant_json
+from fleetcron.cli.moments import local, utc
+from fleetcron.cli.past import Asked, Page, asked_options
+from fleetcron.cli.tables import coloured, say_more, table
+from fleetcron.cli.when import json_option, print_json
+from fleetcron.model.answer import Reason
+from fleetcron.store.history import LedgerLine
+from fleetcron.store.store import Store
+from fleetcron.times.zone import Zone
+
+ANSWERS: Final = ("skipped", "missed", "cancelled")
+# docs/learn/missed-ticks.md says more about each
+WORDS: Final[Mapping[Reason, str]] = {
+    "misfire": "late, and the job skips late ticks (misfire: skip)",
+    "paused": "the job was paused, and skipped them when it was resumed",
+    "covered": "the run of a later tick stands for them",
+    "too_old": "older than the misfire window when somebody could plan again",
+    "over_limit": "more late ticks than the misfire limit",
+    "start_deadline": "its latest start (start_deadline) had passed",
+    "in_the_past": "the job was created after its only instant",
+    "job_cancelled": "the job was cancelled",
+    "job_deleted": "the job was deleted",
+}
+_HEADS = ("TICK", "TO", "LOCAL", "TICKS", "JOB", "ANSWER", "REASON")
+
+
+@click.command("ledger")
+@asked_options
+@click.option("--answer", "--state", "answer", type=click.Choice(ANSWERS), help="Only these answers.")
+@database_options
+@json_option
+def command(database: Database, asked: Asked, answer: str | None, as_json: bool) -> None:
+    """List the ticks that did not run, the newest entries first, each with its reason.
+
+    A stretch of ticks with one reason is one line.
+    """
+
+    async def work(store: Store) -> Page[LedgerLine]:
+        return await asked.page(store, lambda span, limit: store.history.ledger(span, answer=answer, limit=limit))
+
+    page = database.run(work)
+    before = page.before(lambda line: line.entry_id)
+    if as_json:
+        print_json({"ledger": [_as_json(line) for line in page.lines], "before": before})
+    elif page.lines:
+        click.echo(table(_HEADS, [_row(line, page.zone) for line in page.lines]))
+        if before is not None:
+            say_more(len(page.lines), f"--before {before}")
+    elif asked.is_for_all and answer is None:
+        click.echo("Nothing: no tick was skipped, missed or cancelled so far. Those that run are in: fleetcron runs.")
+    else:
+        click.echo("No tick was skipped, missed or cancelled like that. Those that run are in: fleetcron runs.")
+
+
+def _row(line: LedgerLine, zone: Zone | None) -> list[str]:
+    answer = line.answer
+    return [
+        utc(answer.from_ms),
+        utc(answer.to_ms) if answer.to_ms != answer.from_ms else "",
+        local(answer.from_ms, zone) if zone else "",
+        f"{answer.ticks:,}",
+        f"{line.tenant}/{line.name}",
+        coloured(answer.answer),
+        words(answer.reason, answer.covered_by_ms),
+    ]
+
+
+def words(reason: str, covered_by_ms: int | None = None) -> str:
+    """Why, in plain words. A newer program may have written a reason that this one does not know."""
+    said = WORDS.get(reason, reason)  # type: ignore[call-overload]
+    return f"{said}: {utc(covered_by_ms)}" if covered_by_ms is not None else str(said)
+
+
+def _as_json(line: LedgerLine) -> dict[str, Any]:
+    answer = line.answer
+    return {
+        "entry_id": line.entry_id,
+        "tenant": line.tenant,
+        "name": line.name,
+        "job_id": line.job_id,
+        "from": instant_json(answer.from_ms),
+        "to": instant_json(answer.to_ms),
+        "ticks": answer.ticks,
+        "answer": answer.answer,
+        "reason": answer.reason,
+        "words": words(answer.reason, answer.covered_by_ms),
+        "covered_by": instant_json(answer.covered_by_ms),
+        "noted_at": instant_json(line.noted_ms),
+        "revision": line.revision,
+    }

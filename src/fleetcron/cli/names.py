@@ -1,0 +1,53 @@
+"""Jobs by name on the command line: `nightly-report`, or `acme/nightly-report` for another tenant than `default`."""
+
+import getpass
+import os
+from difflib import get_close_matches
+
+import click
+
+from fleetcron.errors import RefusedError
+from fleetcron.model.tenant import DEFAULT_TENANT
+from fleetcron.store.jobs import JobFilter, JobLine
+from fleetcron.store.store import Store
+
+_LOOKED_AT = 1000
+
+by_option = click.option(
+    "--by", metavar="NAME", default=lambda: user(), help="Who the history says did it. [default: your user name]"
+)
+
+
+def split(text: str) -> tuple[str, str]:
+    """(tenant, name)."""
+    tenant, slash, name = text.strip().partition("/")
+    return (tenant, name) if slash else (DEFAULT_TENANT, tenant)
+
+
+def user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a number without a name
+        return f"uid-{os.getuid()}"
+
+
+async def the_job(store: Store, text: str) -> JobLine:
+    """The job that is meant, or a RefusedError with the nearest that exist."""
+    tenant, name = split(text)
+    found = await store.jobs.list(JobFilter(tenant=tenant, name=name), 1)
+    if not found:
+        raise await no_such_job(store, text)
+    return found[0]
+
+
+async def no_such_job(store: Store, text: str) -> RefusedError:
+    tenant, name = split(text)
+    elsewhere = [_full(line) for line in await store.jobs.list(JobFilter(name=name), 3)]
+    known = [_full(line) for line in await store.jobs.list(JobFilter(tenant=tenant), _LOOKED_AT)]
+    near = elsewhere or get_close_matches(f"{tenant}/{name}", known, n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "`fleetcron jobs` lists them all"
+    return RefusedError(f"there is no job {name} of tenant {tenant}; {hint}")
+
+
+def _full(line: JobLine) -> str:
+    return line.job.definition.seed

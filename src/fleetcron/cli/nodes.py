@@ -1,0 +1,119 @@
+"""`fleetcron nodes`: who lives, and who plans which shard."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+from fleetcron.cli.connection import Database, database_options
+from fleetcron.cli.moments import as_json as instant_json
+from fleetcron.cli.moments import distance
+from fleetcron.cli.tables import coloured, table
+from fleetcron.cli.when import json_option, print_json
+from fleetcron.model.shard import ANYWHERE
+from fleetcron.store.nodes import SeenNode
+from fleetcron.store.shards import FleetView
+from fleetcron.store.store import Store
+from fleetcron.times.words import ranges
+
+_HEADS = ("NODE", "", "SEEN", "ROLES", "REGION", "SHARDS", "CLOCK", "ZONES", "VERSION")
+
+
+@click.command("nodes")
+@database_options
+@json_option
+def command(database: Database, as_json: bool) -> None:
+    """List the nodes: who lives, which shards it plans, how far its clock is off, and its zone data."""
+
+    async def work(store: Store) -> tuple[FleetView, int | None]:
+        return await store.shards.view(), await store.shards.number()
+
+    view, shards = database.run(work)
+    if as_json:
+        print_json(_as_json(view, shards))
+        return
+    if not view.nodes:
+        click.echo("No node is running, so nothing is planned. Start one: fleetcron serve")
+        return
+    click.echo(table(_HEADS, [_row(seen, view) for seen in view.nodes]))
+    if shards is not None and (free := _free(view, shards)):
+        click.echo(f"{click.style('Nobody plans', fg='red')} {'; '.join(free)}. Their ticks wait for a node.")
+
+
+def _row(seen: SeenNode, view: FleetView) -> list[str]:
+    node = seen.node
+    return [
+        node.node_id,
+        coloured("alive" if seen.alive else "silent"),
+        distance(seen.seen_ms, view.now_ms),
+        ",".join(node.roles),
+        "" if node.region == ANYWHERE else node.region,
+        "; ".join(_shards(node.node_id, view)) or "none",
+        f"{-seen.clock_offset_ms / 1000:+.3f}s",
+        node.zone_release,
+        node.version,
+    ]
+
+
+def _shards(node_id: str, view: FleetView) -> list[str]:
+    """`0 to 7`, and `eu 0 to 15` for the shards of a region."""
+    held: dict[str, list[int]] = {}
+    for lease in view.leases:
+        if lease.held.owner == node_id and lease.expires_ms > view.now_ms:
+            held.setdefault(lease.held.region, []).append(lease.held.shard)
+    return [named(region, shards) for region, shards in sorted(held.items())]
+
+
+def named(region: str, shards: Iterable[int]) -> str:
+    """`0 to 7`, or `eu 0 to 7`."""
+    said = ranges(sorted(shards))
+    return said if region == ANYWHERE else f"{region} {said}"
+
+
+def _free(view: FleetView, shards: int) -> list[str]:
+    """The shards that have jobs to plan and no owner."""
+    taken = {lease.held.key for lease in view.leases if lease.expires_ms > view.now_ms}
+    free = []
+    for region in sorted({ANYWHERE, *view.job_regions}):
+        open_shards = [shard for shard in range(shards) if (region, shard) not in taken]
+        if open_shards:
+            where = "shard" if len(open_shards) == 1 else "shards"
+            free.append(f"{where} {named(region, open_shards)}")
+    return free
+
+
+def _as_json(view: FleetView, shards: int | None) -> dict[str, Any]:
+    return {
+        "now": instant_json(view.now_ms),
+        "shards": shards,
+        "nodes": [_node_json(seen) for seen in view.nodes],
+        "leases": [
+            {
+                "region": lease.held.region,
+                "shard": lease.held.shard,
+                "term": lease.held.term,
+                "node_id": lease.held.owner,
+                "taken_at": instant_json(lease.taken_ms),
+                "expires_at": instant_json(lease.expires_ms),
+            }
+            for lease in view.leases
+        ],
+    }
+
+
+def _node_json(seen: SeenNode) -> dict[str, Any]:
+    node = seen.node
+    roles: Sequence[str] = list(node.roles)
+    return {
+        "node_id": node.node_id,
+        "alive": seen.alive,
+        "host": node.host,
+        "pid": node.pid,
+        "roles": roles,
+        "region": node.region,
+        "version": node.version,
+        "zone_release": node.zone_release,
+        "started_at": instant_json(seen.started_ms),
+        "seen_at": instant_json(seen.seen_ms),
+        "clock_ahead_ms": -seen.clock_offset_ms,
+    }

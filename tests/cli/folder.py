@@ -1,0 +1,168 @@
+"""An empty folder in which the real command is called, as a stranger would call it."""
+
+import io
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from fleetcron.cli import main
+
+# `fleetcron` on a machine whose clock is ahead or behind: on SQLite the machine's clock is the clock of the fleet.
+SHIFTED = """
+import sys, time
+real, shift = time.time_ns, int(sys.argv.pop(1)) * 10**9
+time.time_ns = lambda: real() + shift
+from fleetcron.cli import main
+main()
+"""
+
+
+class Said(subprocess.CompletedProcess[str]):
+    @property
+    def json(self) -> Any:
+        return json.loads(self.stdout)
+
+
+class Folder:
+    """`fleetcron(...)` in it; `database` is a URL for all commands, or none."""
+
+    def __init__(self, path: Path, database: str | None = None) -> None:
+        self.path = path
+        self.database = database
+
+    def write(self, name: str, text: str) -> str:
+        (self.path / name).write_text(text)
+        return name
+
+    def __call__(
+        self, *arguments: str, code: int = 0, given: str | None = None, shift_s: int | None = None, **env: str
+    ) -> Said:
+        """Call it, and insist on its exit code. Nobody ever sees a traceback."""
+        done = subprocess.run(
+            [*self._argv(shift_s), *arguments],
+            cwd=self.path,
+            env=self._environment(env),
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return Said(done.args, done.returncode, done.stdout, done.stderr)
+
+    def json(self, *arguments: str, **options: Any) -> Any:
+        return self(*arguments, "--json", **options).json
+
+    @contextmanager
+    def serving(self, *arguments: str, shift_s: int | None = None, **env: str) -> Iterator["Serving"]:
+        process = subprocess.Popen(
+            [*self._argv(shift_s), "serve", *arguments],
+            cwd=self.path,
+            env=self._environment(env),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        serving = Serving(process)
+        try:
+            yield serving
+        finally:
+            serving.end()
+
+    def _argv(self, shift_s: int | None) -> list[str]:
+        if shift_s is None:
+            return [sys.executable, "-m", "fleetcron"]
+        return [sys.executable, "-c", SHIFTED, str(shift_s)]
+
+    def _environment(self, more: dict[str, str]) -> dict[str, str]:
+        ours = {key: value for key, value in os.environ.items() if not key.startswith(("FLEETCRON_", "DATABASE_URL"))}
+        if self.database is not None:
+            ours["DATABASE_URL"] = self.database
+        return {**ours, "PYTHONWARNINGS": "error", **more}
+
+
+class InThisProcess(Folder):
+    """The same without the start of a process for each call: a tenth of the time."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        super().__init__(path)
+        self._patch, self._capsys = monkeypatch, capsys
+
+    def __call__(
+        self, *arguments: str, code: int = 0, given: str | None = None, shift_s: int | None = None, **env: str
+    ) -> Said:
+        self._capsys.readouterr()
+        with self._patch.context() as patch:
+            patch.chdir(self.path)
+            patch.setattr(sys, "argv", ["fleetcron", *arguments])
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((given or "").encode()), "utf-8"))
+            for key in set(os.environ) - set(self._environment({})):
+                patch.delenv(key)
+            for key, value in env.items():
+                patch.setenv(key, value)
+            if shift_s is not None:
+                real = time.time_ns
+                patch.setattr(time, "time_ns", lambda: real() + shift_s * 10**9)
+            ended = 0
+            try:
+                main()
+            except SystemExit as stopped:
+                ended = int(stopped.code or 0)
+        out, err = self._capsys.readouterr()
+        assert ended == code, f"{arguments}: {ended}\n{out}{err}"
+        return Said(arguments, ended, out, err)
+
+
+class Serving:
+    """A node that runs. What it says is read line by line; whoever waits for a line waits for that line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self._new: queue.Queue[str | None] = queue.Queue()
+        assert process.stdout is not None
+        self._reader = threading.Thread(target=self._read, args=(process.stdout,), daemon=True)
+        self._reader.start()
+
+    def until(self, text: str, patience_s: float = 30) -> str:
+        """The next line that has this in it."""
+        while True:
+            line = self._new.get(timeout=patience_s)
+            assert line is not None, "it ended:\n" + "".join(self.lines)
+            if text in line:
+                return line
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> str:
+        """Ask it to stop; it ends well. Everything that it said."""
+        self.process.send_signal(number)
+        assert self.process.wait(20) == 0, "".join(self.lines)
+        self._reader.join()
+        said = "".join(self.lines)
+        assert "Traceback" not in said, said
+        return said
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+    def _read(self, stream: IO[str]) -> None:
+        for line in stream:
+            self.lines.append(line)
+            self._new.put(line)
+        self._new.put(None)

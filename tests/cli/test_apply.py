@@ -1,0 +1,189 @@
+"""`fleetcron apply`: what it does, what it says, and that it does nothing when it should not."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import EXAMPLES
+from tests.cli.folder import Folder
+
+TWO = """
+jobs:
+  - {name: a, schedule: {every: 15m}, run: {command: [x]}}
+  - {name: b, tenant: acme, schedule: {cron: "0 2 * * *", timezone: Europe/Berlin}, run: {python: "m:f"}}
+"""
+
+
+def test_what_is_created_changed_and_left_alone(quick: Folder) -> None:
+    """S2-6: a schedule is mutable; every change is told by field, and the same again is no change."""
+    quick.write("jobs.yaml", TWO)
+    first = quick("apply", "-f", "jobs.yaml").stdout
+    assert first.splitlines() == [
+        "+  default/a  created  every 15m",
+        "+  acme/b     created  0 2 * * * Europe/Berlin",
+        "2 jobs: 2 created.",
+        "Look at them: fleetcron jobs. Plan their runs: fleetcron serve.",
+    ]
+    assert quick("apply", "-f", "jobs.yaml").stdout.splitlines()[0] == "2 jobs: 2 unchanged."
+    quick.write("jobs.yaml", TWO.replace("0 2 * * *", "0 3 * * *").replace("[x]", "[x], env: {A: b}"))
+    changed = quick("apply", "-f", "jobs.yaml", "--by", "ann").stdout.splitlines()
+    assert changed[0] == "~  default/a  changed  run.env.A: nothing -> b"
+    assert changed[1] == "~  acme/b     changed  schedule.cron: 0 2 * * * -> 0 3 * * *"
+    assert changed[2] == "2 jobs: 2 changed."
+    [edited, created] = quick.json("jobs", "history", "acme/b")["revisions"]
+    assert (edited["action"], edited["by"], edited["revision"]) == ("edit", "ann", 2)
+    assert edited["changes"] == [{"field": "schedule.cron", "old": "0 2 * * *", "new": "0 3 * * *"}]
+    assert (created["action"], created["changes"]) == ("create", [])
+
+
+def test_json_has_stable_keys(quick: Folder) -> None:
+    quick.write("jobs.yaml", TWO + "calendars: [{name: days, holidays: [12-25]}]\n")
+    told = quick.json("apply", "jobs.yaml")
+    assert told.keys() == {"dry_run", "counts", "calendars", "jobs"}
+    assert told["counts"] == {"created": 2, "changed": 0, "unchanged": 0, "refused": 0}
+    assert told["calendars"] == [{"tenant": "default", "name": "days", "done": "created", "jobs_moved": 0}]
+    keys = {"tenant", "name", "done", "state", "revision", "next", "changes", "reason"}
+    assert all(job.keys() == keys for job in told["jobs"])
+
+
+def test_a_dry_run_writes_nothing_and_says_the_same(quick: Folder) -> None:
+    quick.write("jobs.yaml", TWO)
+    planned = quick("apply", "jobs.yaml", "--dry-run").stdout
+    assert planned.splitlines()[-1] == "This was a dry run: nothing was written."
+    assert [path.name for path in quick.path.iterdir()] == ["jobs.yaml"]
+    assert quick("apply", "jobs.yaml").stdout.splitlines()[:2] == planned.splitlines()[:2]
+
+    quick("jobs", "cancel", "a")
+    quick.write(
+        "jobs.yaml",
+        TWO.replace("[x]", "[y]").replace('python: "m:f"}', 'python: "m:g"}, calendars: [days]')
+        + "  - {name: c, schedule: {cron: '0 9 25 12 *'}, run: {command: [x]}, calendars: [days]}\n"
+        + "calendars: [{name: days, tenant: acme, holidays: [12-25]}, {name: days, weekdays: [MON]}]\n",
+    )
+    before = _content(quick.path)
+    rehearsed = quick.json("apply", "jobs.yaml", "--dry-run", code=1)
+    assert _content(quick.path) == before
+    done = quick.json("apply", "jobs.yaml", code=1)
+    assert rehearsed.pop("dry_run")
+    assert not done.pop("dry_run")
+    assert rehearsed == done
+    assert [job["done"] for job in done["jobs"]] == ["refused", "changed", "created"]
+    assert "default/a is cancelled, which is final" in done["jobs"][0]["reason"]
+
+
+def _content(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+
+
+def test_a_dry_run_on_postgres(quick: Folder, postgres18_database: str) -> None:
+    """Nothing is written, not even tables, and later not even an event."""
+    url = {"DATABASE_URL": postgres18_database}
+    assert quick.json("apply", str(EXAMPLES), "--dry-run", **url)["counts"]["created"] == 5
+    assert "not applied yet" in quick("migrate", "--status", **url).stdout
+    quick("apply", str(EXAMPLES), **url)
+    events = quick.json("events", **url)
+    text = EXAMPLES.read_text().replace("timeout: 30m", "timeout: 31m").replace("12-25]", "12-24]")
+    told = quick.json("apply", "-", "--dry-run", given=text, **url)
+    assert told["counts"] == {"created": 0, "changed": 1, "unchanged": 4, "refused": 0}
+    assert [calendar["done"] for calendar in told["calendars"]] == ["changed"]
+    assert quick.json("events", **url) == events
+
+
+def test_every_mistake_of_every_file_has_its_place(quick: Folder) -> None:
+    quick.write(
+        "one.yaml",
+        "jobs:\n  - name: a\n    schedule: {every: 5x}\n    run: {command: [x]}\n    tiemout: 5m\n"
+        "  - name: a\n    schedule: {cron: '0 0 30 2 *'}\n    run: {comand: [x]}\n",
+    )
+    quick.write("two.json", json.dumps({"jobs": [{"name": "B!", "schedule": {"every": "5m"}}]}))
+    quick.write("three.yaml", "jobs: [\n")
+    said = quick("apply", "one.yaml", "two.json", "three.yaml", "four.yaml", code=2)
+    found = said.stderr.splitlines()
+    assert said.stdout == ""
+    for line in (
+        "error: three.yaml:2:1: not YAML",
+        "error: four.yaml: cannot be read: No such file or directory",
+        "error: one.yaml:3:16: /jobs/0/schedule/every: '5x' is not a duration",
+        "hint: write it as 30s, 15m, 1h, 7d or 1h30m",
+        "error: one.yaml:5:5: /jobs/0/tiemout: unknown field 'tiemout'",
+        "hint: did you mean timeout?",
+        "error: one.yaml:6:5: /jobs/1/name: a is the name of /jobs/0 too",
+        "error: one.yaml:7:16: /jobs/1/schedule/cron: ",
+        "error: one.yaml:8:11: /jobs/1/run/comand: unknown field 'comand'",
+        "error: two.json:1:12: /jobs/0/name: 'B!' is not a name",
+        "error: two.json:1:11: /jobs/0/run: is missing",
+    ):
+        assert any(each.startswith(line) for each in found), f"{line}\n\n{said.stderr}"
+    assert not (quick.path / "fleetcron.db").exists()
+
+
+def test_one_mistake_keeps_everything_out(quick: Folder) -> None:
+    quick.write("good.yaml", TWO)
+    quick.write("bad.yaml", "jobs: [{name: a, schedule: {every: 1h}, run: {command: [x]}}]")
+    said = quick("apply", "good.yaml", "bad.yaml", code=2)
+    assert "error: bad.yaml:1:9: /jobs/0/name: a of tenant default is in good.yaml too" in said.stderr
+    assert not (quick.path / "fleetcron.db").exists()
+
+
+def test_calendars_may_stand_in_another_file_or_in_the_store(quick: Folder) -> None:
+    job = "jobs: [{name: %s, schedule: {cron: '0 9 %s 12 *'}, run: {command: [x]}, calendars: [free]}]"
+    quick.write("jobs.yaml", job % ("a", 25))
+    quick.write("days.yaml", "calendars: [{name: free, holidays: [12-25]}]")
+    assert "never fires" in quick("apply", "jobs.yaml", "days.yaml", code=2).stderr
+    quick.write("days.yaml", "calendars: [{name: free, holidays: [12-24]}]")
+    assert "there is no calendar free" in quick("apply", "jobs.yaml", code=1).stdout
+    quick("apply", "days.yaml")
+    quick("apply", "jobs.yaml")
+    late = quick("apply", "-", given=job % ("b", 24), code=2)
+    assert "error: standard input:1:" in late.stderr
+    assert "never fires" in late.stderr
+
+
+def test_an_ics_file_next_to_the_document(quick: Folder) -> None:
+    (quick.path / "conf").mkdir()
+    quick.write(
+        "conf/free.ics",
+        "BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART;VALUE=DATE:20281225\nEND:VEVENT\nEND:VCALENDAR\n",
+    )
+    quick.write("conf/days.yaml", "calendars: [{name: free, ics: free.ics}]")
+    assert "+  calendar default/free  created" in quick("apply", "conf/days.yaml").stdout
+    quick.write("conf/days.yaml", "calendars: [{name: free, ics: gone.ics}]")
+    assert "conf/days.yaml:1:26: /calendars/0/ics: cannot be read" in quick("apply", "conf/days.yaml", code=2).stderr
+
+
+def test_an_instant_in_the_past_is_finished_at_once_and_in_the_ledger(quick: Folder) -> None:
+    given = "jobs: [{name: gone, schedule: {at: 2020-01-01T00:00:00Z}, run: {command: [x]}}]"
+    assert "finished at once: nothing of its schedule is left" in quick("apply", "-", given=given).stdout
+    [entry] = quick.json("ledger")["ledger"]
+    assert (entry["answer"], entry["reason"], entry["from"]) == ("missed", "in_the_past", "2020-01-01T00:00:00Z")
+    assert quick.json("jobs")["jobs"][0]["next"] is None
+
+
+def test_no_file_and_no_jobs(quick: Folder) -> None:
+    assert "Which file? For example: fleetcron apply -f jobs.yaml" in quick("apply", code=2).stderr
+    assert "the document is empty" in quick("apply", "-", code=2).stderr
+    assert quick("apply", "-", given="jobs: []").stdout == "No jobs in these files.\n"
+
+
+def test_many_jobs_show_only_the_first_but_count_all(quick: Folder) -> None:
+    jobs = [{"name": f"job-{n}", "schedule": {"every": "1h"}, "run": {"command": ["x"]}} for n in range(600)]
+    said = quick("apply", "-", given=json.dumps({"jobs": jobs})).stdout.splitlines()
+    assert len(said) == 53
+    assert said[0] == "+  default/job-0   created  every 1h"
+    assert said[-3] == "… and 550 more jobs (--json lists them all)"
+    assert said[-2] == "600 jobs: 600 created."
+    assert len(quick.json("jobs", "--limit", "2000")["jobs"]) == 600
+    quick("jobs", "cancel", "job-77")
+    jobs = [{**job, "timeout": "5m"} for job in jobs]
+    said = quick("apply", "-", given=json.dumps({"jobs": jobs}), code=1).stdout.splitlines()
+    assert said[49].startswith("!  default/job-77  refused  default/job-77 is cancelled, which is final")
+    assert said[-2] == "600 jobs: 599 changed, 1 refused."
+
+
+@pytest.mark.parametrize("name", ["jobs.yaml"])
+def test_the_examples_are_right(quick: Folder, name: str) -> None:
+    told = quick.json("apply", str(EXAMPLES.with_name(name)), "--dry-run")
+    assert told["counts"]["created"] == 5
+    assert all(job["state"] == "active" for job in told["jobs"])

@@ -1,0 +1,144 @@
+"""`fleetcron serve` and what it leaves in the store, with real processes."""
+
+import json
+import signal
+
+from tests.cli.folder import Folder
+
+HOUR = 3600
+
+
+def test_from_an_empty_folder_to_a_planned_run(with_examples: Folder) -> None:
+    """S2-5: the run is there before its time; S0-4: a clean stop gives everything back."""
+    fleetcron = with_examples
+    fleetcron("apply", "-f", "jobs.yaml")
+    with fleetcron.serving("--log-level", "debug") as node:
+        assert "serves sqlite:///fleetcron.db as" in node.until("serves")
+        assert "5 active jobs; the next tick is 20" in node.until("active jobs")
+        assert "fleetcron jobs, fleetcron runs" in node.until("Look at it")
+        assert "Nothing executes them yet" in node.until("Nothing executes")
+        node.until("jobs planned")
+        [run] = fleetcron.json("runs", "--job", "heartbeat")["runs"][:1]
+        assert (run["state"], run["covers"], run["lane"]) == ("planned", 1, "live")
+        assert run["idempotency_key"] == f"job:{run['job_id']}:scheduled_for:{run['scheduled_for']}"
+        [seen] = fleetcron.json("nodes")["nodes"]
+        assert seen["alive"]
+        assert "0 to 15" in fleetcron("nodes").stdout
+        said = node.stop()
+    assert "SIGTERM: stopping" in said
+    assert fleetcron.json("nodes")["nodes"] == []
+    assert "Nothing is planned" not in fleetcron("jobs").stdout
+    assert "No node is running, so nothing is planned. Start one: fleetcron serve" in fleetcron("nodes").stdout
+    assert sorted(path.name for path in fleetcron.path.iterdir()) == ["fleetcron.db", "jobs.yaml"]
+
+
+def test_an_outage_ends_in_runs_and_the_ledger(fleetcron: Folder, quick: Folder) -> None:
+    """S2-16 … S2-19: skip, latest and all after six hours without a scheduler, with every tick answered."""
+    policies = {"skips": "skip", "latest": "latest", "all": "{policy: all, limit: 3, window: 5h}"}
+    job = '  - {{name: {}, schedule: {{cron: "0 * * * *"}}, run: {{command: [x]}}, misfire: {}}}'
+    given = "\n".join(["jobs:", *(job.format(name, misfire) for name, misfire in policies.items())])
+    quick("apply", "-", given=given, shift_s=-6 * HOUR)
+    with fleetcron.serving("--log-level", "debug") as node:
+        assert "1 gaps decided" in node.until("3 jobs planned")
+        node.stop()
+
+    ledger = {name: quick.json("ledger", "--job", name)["ledger"] for name in policies}
+    runs = {name: quick.json("runs", "--job", name, "--to", "1s")["runs"] for name in policies}
+    [skipped] = ledger["skips"]
+    assert (skipped["answer"], skipped["reason"], runs["skips"]) == ("skipped", "misfire", [])
+    assert skipped["ticks"] in (5, 6)  # depends on the minute at which the test runs
+    [covered], [run] = ledger["latest"], runs["latest"]
+    assert (covered["answer"], covered["reason"]) == ("skipped", "covered")
+    assert covered["covered_by"] == run["scheduled_for"]
+    assert run["covers"] == covered["ticks"] + 1
+    assert (run["lane"], run["window"]["to"]) == ("catchup", run["scheduled_for"])
+    assert len(runs["all"]) == 3
+    assert {entry["reason"] for entry in ledger["all"]} <= {"too_old", "over_limit"}
+    assert sum(entry["ticks"] for entry in ledger["all"]) + 3 == skipped["ticks"]
+    shown = quick("ledger").stdout
+    assert "late, and the job skips late ticks (misfire: skip)" in shown
+    assert f"the run of a later tick stands for them: {run['scheduled_for']}" in shown
+    assert f"{run['covers']} ticks, " in quick("runs", "--job", "latest").stdout
+
+
+def test_a_second_start_applies_the_same_files_again(with_examples: Folder, quick: Folder) -> None:
+    for _ in range(2):
+        with with_examples.serving("-f", "jobs.yaml", "--log-level", "debug") as node:
+            applied = node.until("jobs of the files")
+            node.until(" took ")
+            node.stop(signal.SIGINT)
+    assert "5 unchanged" in applied
+    runs = quick.json("runs")["runs"]
+    assert len({(run["job_id"], run["scheduled_for"]) for run in runs}) == len(runs)
+
+
+def test_mistakes_keep_it_from_starting(quick: Folder) -> None:
+    quick.write("jobs.yaml", "jobs:\n  - name: a\n    schedule: {every: 5x}\n")
+    said = quick("serve", "-f", "jobs.yaml", code=2)
+    assert "error: jobs.yaml:3:16: /jobs/0/schedule/every: '5x' is not a duration" in said.stderr
+    assert "error: jobs.yaml:2:5: /jobs/0/run: is missing" in said.stderr
+    assert [path.name for path in quick.path.iterdir()] == ["jobs.yaml"]
+
+
+def test_flags_that_cannot_be(quick: Folder) -> None:
+    said = quick("serve", "--shards", "none", "--lookahead", "1ms", "--log-format", "xml", code=2)
+    assert "error: --shards: 'none' is not a whole number" in said.stderr
+    assert "error: --lookahead: 1ms is too short" in said.stderr
+    assert "error: --log-format: 'xml' is not one of them" in said.stderr
+
+
+def test_another_number_of_shards_is_refused_and_can_be_changed(fleetcron: Folder, quick: Folder) -> None:
+    quick("apply", "-", given="jobs: [{name: a, schedule: {every: 1h}, run: {command: [x]}}]")
+    assert "this fleet has 16 shards and this node is set to 1" in fleetcron("serve", "--shards", "1", code=2).stderr
+    assert "The fleet has 1 shards." in quick("shards", "--set", "1").stdout
+    with fleetcron.serving("--shards", "1") as node:
+        node.until(" took */0")
+        assert "schedulers are at work" in quick("shards", "--set", "2", code=2).stderr
+        node.stop()
+
+
+def test_json_for_machines(with_examples: Folder) -> None:
+    with with_examples.serving("-f", "jobs.yaml", FLEETCRON_NODE__LOG_FORMAT="json") as node:
+        node.until(" took ")
+        node.stop()
+    entries = [json.loads(line) for line in node.lines]
+    assert all(entry.keys() == {"at", "level", "logger", "message"} for entry in entries)
+    assert any("5 active jobs; the next tick is" in entry["message"] for entry in entries)
+
+
+def test_a_fleet_on_postgres(on_postgres: Folder, quick: Folder) -> None:
+    """S3-13: no single node is a hard dependency."""
+    url = str(on_postgres.database)
+    quick("apply", "jobs.yaml", DATABASE_URL=url)
+    with on_postgres.serving("--name", "one") as one:
+        one.until(" took ")
+        with on_postgres.serving("--name", "two", "--log-level", "debug") as two:
+            two.until(" took ")
+            nodes = quick.json("nodes", DATABASE_URL=url)["nodes"]
+            assert {seen["node_id"].split("-")[0] for seen in nodes} == {"one", "two"}
+            one.stop()
+            while "0 to 15" not in quick("nodes", DATABASE_URL=url).stdout:
+                two.until(" took ")
+            two.stop()
+    assert "acme/nightly-report   0 2 * * * America/New_York" in quick("jobs", DATABASE_URL=url).stdout
+    assert quick.json("runs", "--job", "heartbeat", DATABASE_URL=url)["runs"][0]["state"] == "planned"
+    assert quick.json("ledger", "--job", "heartbeat", DATABASE_URL=url)["ledger"] == []
+    kinds = {event["kind"] for event in quick.json("events", DATABASE_URL=url)["events"]}
+    assert {"schema_migrated", "job_created", "node_joined", "shard_taken", "node_left"} <= kinds
+
+
+AWAY = "postgresql://me:secret@127.0.0.1:1/jobs"
+
+
+def test_it_waits_for_a_postgres_that_is_not_there_yet(fleetcron: Folder) -> None:
+    with fleetcron.serving("--database", AWAY) as node:
+        line = node.until("waiting for the database")
+        assert "cannot be reached" in line
+        assert "secret" not in line
+        node.stop()
+
+
+def test_it_does_not_wait_if_told_so(fleetcron: Folder) -> None:
+    said = fleetcron("serve", "--no-wait", "--database", AWAY, code=3)
+    assert said.stderr.startswith("error: PostgreSQL at postgresql://me:***@127.0.0.1:1/jobs cannot be reached")
+    assert "hint: is it running, and is the address in the URL right?" in said.stderr
