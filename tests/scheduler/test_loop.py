@@ -1,6 +1,8 @@
 """The scheduler's rounds: what they cost, how long they sleep, and what they say when the store is away."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -185,3 +187,13 @@ def test_catch_up_waits_for_room_and_nobody_waits_behind_it() -> None:
             assert [each.answer.reason for each in missed] == ["over_limit"]  # decided, though its runs wait
 
     asyncio.run(scenario())
+
+
+def test_planning_knows_nothing_of_executing() -> None:
+    """S4-8: the scheduler ends with a durable run on its way; who does the work is another room, never loaded."""
+    code = (
+        "import sys, fleetcron.scheduler.loop;"
+        "print([n for n in sys.modules if n.startswith(('fleetcron.executors', 'fleetcron.worker'))])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert said.strip() == "[]"

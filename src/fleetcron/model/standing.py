@@ -1,6 +1,6 @@
 """Where a job stands: its cursor, and what the cursor was set for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fleetcron.model.job import Job
 from fleetcron.model.timing import Timing
@@ -23,3 +23,4 @@ class Standing:
     at: Position
     shard: int
     next_due_ms: int | None  # when the scheduler looks at it again; None: never, it is not active
+    settled_ms: int | None = field(default=None, compare=False)  # the last tick whose answer no change can take back

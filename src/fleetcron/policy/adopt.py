@@ -16,6 +16,7 @@ class Moved:
 
     left: Left
     next_due_ms: int | None
+    stuck: bool = False  # it had ticks to come, and the new tables leave none
 
 
 def moved(
@@ -33,7 +34,10 @@ def moved(
     if left.undecided is None and _are_same(timing, old, new, at, next_due_ms, now_ms):
         return None
     following = next_tick(timing, new, left.at)
-    return Moved(left, now_ms if following is None else following)  # without a tick it is to be finished
+    if following is not None:
+        return Moved(left, following)
+    stuck = next_due_ms is None or next_tick(timing, old, left.at) is not None
+    return Moved(left, None if stuck else now_ms, stuck)  # one that has seen its last tick is to be finished
 
 
 def _are_same(

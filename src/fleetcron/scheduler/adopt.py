@@ -126,13 +126,13 @@ def _rewind(standpoint: Standpoint, prepared: Prepared, now_ms: int) -> Rewind |
     found = moved(timing, old, new, standpoint.at, standpoint.state, standpoint.next_due_ms, now_ms)
     if found is None:
         return None
-    stuck = isinstance(new, Never) and standpoint.state == "active"
+    why = new.why if isinstance(new, Never) else "the zone tables and calendars leave no tick to come"
     return Rewind(
         standpoint,
         found.left.at.ticks_used,
-        None if stuck else found.next_due_ms,
+        found.next_due_ms,
         found.left.undecided,
-        new.why if isinstance(new, Never) else None,
+        why if found.stuck or (isinstance(new, Never) and standpoint.state == "paused") else None,
     )
 
 

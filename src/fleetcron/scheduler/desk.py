@@ -191,14 +191,11 @@ class Desk:
             if not open_names:
                 break
             found = await self._jobs.find(open_names)
-            last_ms = max((each.job.updated_ms for each in found.standings.values()), default=0)
-            if found.now_ms < last_ms:  # the database's clock went back; changes of a job go forward
-                found = replace(found, now_ms=last_ms)
             if found.shards is None:
                 await self._shards.fix(self._number)
                 continue
             ids |= {name: self._new_id(found.now_ms) for name in open_names if name not in ids}
-            decided = {name: await wishes[name](found, name, ids[name]) for name in open_names}
+            decided = {name: await wishes[name](_as_of(found, name), name, ids[name]) for name in open_names}
             answers |= {name: each.applied for name, each in decided.items() if each.applied is not None}
             amendments = {name: each.amendment for name, each in decided.items() if each.amendment is not None}
             if not amendments:
@@ -233,6 +230,15 @@ class Desk:
         wanted = job.revision, made.action, made.actor, made.at_ms
         found = await self._jobs.revisions(job.job_id, _TRIES)
         return wanted in [(each.revision, each.action, each.actor, each.at_ms) for each in found]
+
+
+def _as_of(found: Found, name: Name) -> Found:
+    """A change begins now, but never before what cannot be taken back: the change before it, a run that a worker has
+    claimed a moment early, and, if the database's clock went back, whatever was answered before it did."""
+    standing = found.standings.get(name)
+    if standing is None:
+        return found
+    return replace(found, now_ms=max(found.now_ms, standing.job.updated_ms, standing.settled_ms or 0))
 
 
 def _applied(name: Name, made: Amendment) -> Applied:

@@ -138,11 +138,24 @@ class Tables:
 
 
 def build(timing: Timing, almanac: Almanac) -> Timetable:
-    """The ticks, or Never: new tables can take every tick from a schedule that once had some."""
+    """The ticks, or Never: new tables can take every tick from a schedule that once had some.
+
+    An entry that cannot be under these tables has no ticks; the others keep theirs.
+    """
     try:
         return timing.timetable(almanac)
     except ScheduleError as error:
-        return Never(str(error))
+        why = str(error)
+    left = tuple(entry for entry in timing.entries if _can_be(replace(timing, entries=(entry,)), almanac))
+    return replace(timing, entries=left).timetable(almanac) if left else Never(why)
+
+
+def _can_be(timing: Timing, almanac: Almanac) -> bool:
+    try:
+        timing.timetable(almanac)
+    except ScheduleError:
+        return False
+    return True
 
 
 def _own(part: Part) -> Table:

@@ -114,7 +114,12 @@ def _fill(settled: Sequence[Settled], now_ms: int) -> Script[Filled]:
 
 def _seen(settled: Settled) -> dict[str, object]:
     gap = settled.of.gap
-    return {"gap_id": settled.of.gap_id, "from_ms": gap.from_ms, "trimmed": int(gap.trimmed)}
+    return {
+        "gap_id": settled.of.gap_id,
+        "from_ms": gap.from_ms,
+        "trimmed": int(gap.trimmed),
+        "noticed_ms": gap.noticed_ms,  # another one, if the job was ended meanwhile
+    }
 
 
 def _gap_of(row: Row) -> OpenGap:

@@ -68,6 +68,10 @@ class Count:
     next_ms: int | None
 
 
+class _Claimed(Exception):
+    """Roll back: a claimed run stands, so the change has to begin after it."""
+
+
 class Jobs:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -116,7 +120,10 @@ class Jobs:
                 yield "notify", {"topic": "jobs"}
             return frozenset(a.after.job.job_id for a in done)
 
-        return await self._engine.write(script)
+        try:
+            return await self._engine.write(script)
+        except _Claimed:
+            return Refused("a worker has claimed a run that is later than the change")
 
     async def list(self, wanted: JobFilter, limit: int) -> list[JobLine]:
         after = wanted.after or ("", "")
@@ -217,10 +224,12 @@ def _leave_behind(amendments: Sequence[Amendment], epoch: int) -> Script[None]:
     if changed:
         gone = yield (
             "runs_withdraw",
-            {"rows": rows({"job_id": a.after.job.job_id, "at_ms": a.at_ms} for a in changed)},
+            {"rows": rows(_instants(changed))},
         )
         withdrawn = {str(row["job_id"]): row["withdrawn"] for row in gone}
-    notice = [{"job_id": a.after.job.job_id, "policy": a.notice, "noticed_ms": a.at_ms} for a in changed if a.notice]
+        if (yield "runs_standing_after", {"rows": rows(_instants(changed))}):
+            raise _Claimed
+    notice = [_notice_row(a) for a in changed if a.notice]
     if notice:
         yield "gaps_notice", {"rows": rows(notice)}
     gaps = [_gap_row(a, epoch) for a in changed if a.gaps]
@@ -237,6 +246,15 @@ def _leave_behind(amendments: Sequence[Amendment], epoch: int) -> Script[None]:
     if amendments:
         yield "job_revisions_insert", {"rows": rows(_revision_row(a) for a in amendments)}
         yield from note_all(_events(amendments, withdrawn))
+
+
+def _instants(changed: Sequence[Amendment]) -> list[dict[str, Any]]:
+    return [{"job_id": a.after.job.job_id, "at_ms": a.at_ms} for a in changed]
+
+
+def _notice_row(a: Amendment) -> dict[str, Any]:
+    cause = a.action if a.notice == "cancel" else None
+    return {"job_id": a.after.job.job_id, "policy": a.notice, "cause": cause, "noticed_ms": a.at_ms}
 
 
 def _events(amendments: Iterable[Amendment], withdrawn: Mapping[str, int]) -> list[Event]:
@@ -364,7 +382,8 @@ def snapshot(job: Job) -> dict[str, Any]:
 def _standing(row: Row) -> Standing:
     at = Position(row["cursor_ms"], row["ticks_used"])
     timing = Timing.from_body(row["timing"])
-    return Standing(_job(row), timing, at, row["shard"], row["next_due_ms"])
+    settled = [row[name] for name in ("claimed_ms", "answered_ms", "gap_ms") if row[name] is not None]
+    return Standing(_job(row), timing, at, row["shard"], row["next_due_ms"], max(settled, default=None))
 
 
 def _job(row: Row) -> Job:

@@ -1,6 +1,7 @@
 -- Move the beginning of gaps that are partly decided; only the returned ones were where they had been read.
 UPDATE gaps
 SET from_ms = n.to_from_ms, trimmed = 1
-FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (gap_id BIGINT, from_ms BIGINT, trimmed INTEGER, to_from_ms BIGINT)
+FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (gap_id BIGINT, from_ms BIGINT, trimmed INTEGER, noticed_ms BIGINT, to_from_ms BIGINT)
 WHERE gaps.gap_id = n.gap_id AND gaps.from_ms = n.from_ms AND gaps.trimmed = n.trimmed
+    AND gaps.noticed_ms = n.noticed_ms
 RETURNING gaps.gap_id AS gap_id

@@ -7,11 +7,11 @@ CREATE TEMP TABLE IF NOT EXISTS batch (
     job_id TEXT PRIMARY KEY, revision INTEGER, region TEXT, shard INTEGER, timing_id INTEGER, g INTEGER,
     to_cursor_ms INTEGER, to_ticks_used INTEGER, next_due_ms INTEGER, finished INTEGER) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS temp.batch_by_g ON batch (g);
-CREATE TEMP TABLE IF NOT EXISTS mark (run_id INTEGER, answered INTEGER);
+CREATE TEMP TABLE IF NOT EXISTS mark (run_id INTEGER);
 DELETE FROM temp.plan;
 DELETE FROM temp.batch;
 DELETE FROM temp.mark;
-INSERT INTO temp.mark SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'runs'), 0), 0;
+INSERT INTO temp.mark SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'runs'), 0);
 INSERT INTO temp.plan
 SELECT value ->> 'timing_id', value ->> 'cursor_ms', value ->> 'ticks_used', value ->> 'g', value ->> 'to_cursor_ms',
        value ->> 'to_ticks_used', value ->> 'next_due_ms', value ->> 'finished'

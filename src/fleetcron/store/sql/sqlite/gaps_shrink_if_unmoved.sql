@@ -2,9 +2,11 @@
 UPDATE gaps
 SET from_ms = n.to_from_ms, trimmed = 1
 FROM (
-    SELECT value ->> 'gap_id' AS gap_id, value ->> 'from_ms' AS from_ms, value ->> 'trimmed' AS trimmed, value ->>
+    SELECT value ->> 'gap_id' AS gap_id, value ->> 'from_ms' AS from_ms, value ->> 'trimmed' AS trimmed,
+        value ->> 'noticed_ms' AS noticed_ms, value ->>
         'to_from_ms' AS to_from_ms
     FROM json_each(:rows)
 ) AS n
 WHERE gaps.gap_id = n.gap_id AND gaps.from_ms = n.from_ms AND gaps.trimmed = n.trimmed
+    AND gaps.noticed_ms = n.noticed_ms
 RETURNING gaps.gap_id AS gap_id
