@@ -1,11 +1,20 @@
 """Settings: one frozen dataclass per room, read once at start and handed down. Nothing below asks the environment."""
 
 from fleetcron.config.loading import load, read
-from fleetcron.config.settings import Config, CoordinationConfig, NodeConfig, SchedulerConfig, Shown, StoreConfig
+from fleetcron.config.settings import (
+    Config,
+    CoordinationConfig,
+    ExecutorConfig,
+    NodeConfig,
+    SchedulerConfig,
+    Shown,
+    StoreConfig,
+)
 
 __all__ = [
     "Config",
     "CoordinationConfig",
+    "ExecutorConfig",
     "NodeConfig",
     "SchedulerConfig",
     "Shown",

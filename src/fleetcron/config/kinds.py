@@ -143,6 +143,27 @@ class SomeOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Several:
+    """Names, none or many: a TOML list, or text with commas."""
+
+    pattern: str
+    hint: str
+
+    def read(self, given: object) -> tuple[str, ...]:
+        parts = [part.strip() for part in given.split(",")] if isinstance(given, str) else given
+        if not isinstance(parts, list | tuple):
+            raise BadValue(f"{given!r} is not a list", self.hint)
+        for part in parts:
+            if not isinstance(part, str) or not re.fullmatch(self.pattern, part):
+                raise BadValue(f"{part!r} cannot be in the list", self.hint)
+        return tuple(dict.fromkeys(parts))  # none twice
+
+    def show(self, value: object) -> str:
+        assert isinstance(value, tuple)
+        return ",".join(value)
+
+
+@dataclass(frozen=True, slots=True)
 class DatabaseUrl:
     """Where the store is. Shown and complained about without its password."""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fleetcron.config.kinds import DatabaseUrl, Duration, Kind, OneOf, SomeOf, Whole, Word
+from fleetcron.config.kinds import DatabaseUrl, Duration, Kind, OneOf, Several, SomeOf, Whole, Word
 
 DAY_S = 86_400
 A_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
@@ -107,6 +107,44 @@ class NodeConfig:
         return self.name or f"{host}-{pid}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorConfig:
+    handlers: tuple[str, ...] = _setting(
+        (),
+        Several(
+            r"[A-Za-z_][A-Za-z0-9_.]*(:[A-Za-z_][A-Za-z0-9_.]*|\.\*)?",
+            "write shop.jobs:report for a function, shop.jobs for a module or shop.* for a package",
+        ),
+        "Python functions that jobs may call: single ones, those of a module, those of a package",
+    )
+    isolation: str = _setting(
+        "host", OneOf(("host", "inline")), "where Python functions run: in processes of their own, or in the worker"
+    )
+    hosts: int = _setting(1, Whole(1, 64), "processes that run Python functions")
+    grace_s: float = _setting(
+        10, Duration(0, 600), "how long what was asked to stop may go on before it is killed with all its processes"
+    )
+    patience_s: float = _setting(
+        60,
+        Duration(0, DAY_S),
+        "how long the other functions of a process may go on when one of them does not stop and the process must end",
+    )
+    silence_s: float = _setting(
+        5, Duration(0.5, 600), "how long a process that runs functions may not answer before another gets the new work"
+    )
+    shell: str = _setting("refused", OneOf(("refused", "allowed")), "commands that are a text for the shell")
+    environment: tuple[str, ...] = _setting(
+        (),
+        Several(r"[A-Za-z_][A-Za-z0-9_]*", "names of variables, such as HOME, LANG"),
+        "variables of the worker that commands get too, beside PATH",
+    )
+    internal: tuple[str, ...] = _setting(
+        (),
+        Several(r"[A-Za-z0-9*._:/\[\]-]+", "host names, *.domains, addresses or networks such as 10.1.0.0/16"),
+        "hosts and networks that HTTP jobs may reach although they are not public",
+    )
+
+
 class Shown(NamedTuple):
     name: str
     value: str
@@ -119,6 +157,7 @@ class Config:
     scheduler: SchedulerConfig = SchedulerConfig()
     coordination: CoordinationConfig = CoordinationConfig()
     node: NodeConfig = NodeConfig()
+    executor: ExecutorConfig = ExecutorConfig()
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)  # of the settings that somebody set
 
     def shown(self) -> list[Shown]:
@@ -159,6 +198,7 @@ ROOMS: Mapping[str, type[Any]] = {
     "scheduler": SchedulerConfig,
     "coordination": CoordinationConfig,
     "node": NodeConfig,
+    "executor": ExecutorConfig,
 }
 
 

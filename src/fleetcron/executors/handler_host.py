@@ -1,0 +1,284 @@
+"""One handler host, seen from the worker: a process that runs Python functions.
+
+The worker keeps the time, because a function can hold the host's interpreter for as long as it likes. Who does not stop
+in time is asked (a coroutine is cancelled, a plain function sees a flag), then forced (an exception is thrown into its
+thread). If that does not help either, or if the host does not answer at all, the host is retired: it gets nothing new,
+the other functions in it may finish, and then it is killed. An attempt is told as ended only when it is really over, so
+that its retry never runs beside it.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from fleetcron.clock import Clock
+from fleetcron.executors.alarm import Alarm
+from fleetcron.executors.assignment import Assignment, Key
+from fleetcron.executors.flights import Flight, Flights, Phase
+from fleetcron.executors.frames import BrokenFrames
+from fleetcron.executors.host_talk import AT_ONCE, reports_of, row_of
+from fleetcron.executors.programs import Programs
+from fleetcron.executors.reports import Declined, Done, Report
+from fleetcron.executors.supervisor import End, Order
+from fleetcron.executors.verdicts import Why, limited, signal_name, stopped
+from fleetcron.executors.wire import Wire
+from fleetcron.model.outcome import Failed, Fault, Lost, Outcome
+
+_PING_MS: Final = 500
+_BYE_S: Final = 2.0  # for a host that has nothing to do and is asked to leave
+_LAST_WORDS: Final = 8_000
+_NONSENSE: Final = "it spoke nonsense; does a function write to descriptors that are not its own?"
+Found = dict[str, str | None]  # a reason for each name that is not there
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    allowed: tuple[str, ...]
+    slots: int
+    environment: Mapping[str, str]
+    grace_ms: int
+    patience_ms: int
+    silence_ms: int
+    start_ms: int = 60_000  # for its imports
+
+
+class Landlord(Protocol):
+    """Who is told what becomes of a host."""
+
+    def host_told(self, host: "HandlerHost", reports: Sequence[Report], ended: Sequence[Flight]) -> None:
+        """`ended`: those that it let go by itself."""
+
+    def host_is_ready(self, found: Found) -> None: ...
+
+    def host_is_retired(self) -> None: ...
+
+    def host_ended(self, host: "HandlerHost", reason: str, suspects: Set[str]) -> None:
+        """`suspects`: the functions of which one has crashed it, if nobody knows which."""
+
+
+class HandlerHost:
+    """A retired host is still to be listened to, until it has ended."""
+
+    def __init__(
+        self, programs: Programs, settings: HostSettings, names: Sequence[str], clock: Clock, landlord: Landlord
+    ) -> None:
+        self.slots = settings.slots
+        self.flights = Flights(settings.grace_ms)
+        self.is_ready = False
+        self.is_retired = False
+        self.retired_because = ""
+        self._loop = asyncio.get_running_loop()
+        self._settings = settings
+        self._clock = clock
+        self._landlord = landlord
+        self._patience_ms = settings.patience_ms
+        self._was_killed = False
+        self._stuck_ms: int | None = None  # since when one of them is beyond help
+        self._pings = 0
+        self._pinged_ms: int | None = None  # when the oldest ping was sent that has no answer
+        self._searches: dict[int, asyncio.Future[Found]] = {}
+        self._search = 0
+        self._alarm = Alarm(clock, self._look)
+        ours, theirs = socket.socketpair()
+        self._wire = Wire(ours, self._heard, self._is_silent)
+        try:
+            self._program = programs.start(_order(settings), lambda _: None, self._died, hand_down=theirs)
+        except OSError:
+            self._wire.close()
+            theirs.close()
+            raise
+        self._wire.send(["hello", {"allowed": settings.allowed, "slots": settings.slots, "names": list(names)}])
+        self._start_timer = self._loop.call_later(settings.start_ms / 1000, self._is_too_slow)
+
+    @property
+    def room(self) -> int:
+        return 0 if self.is_retired else self.slots - len(self.flights.by_key)
+
+    def feed(self, assignments: Sequence[Assignment]) -> None:
+        now_ms = self._clock.monotonic_ms()
+        for at in range(0, len(assignments), AT_ONCE):
+            self._wire.send(["start", list(map(row_of, assignments[at : at + AT_ONCE]))])
+        self._alarm.at(min(self.flights.board(assignments, now_ms), now_ms + _PING_MS))
+
+    def ask(self, key: Key, why: Why, reason: str, grace_ms: int | None = None) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if self.flights.ask(key, why, reason, now_ms, grace_ms):
+            self._wire.send(["ask", *key, why, reason])
+        self._alarm.at(self.flights.next_ms())
+
+    def search(self, names: Sequence[str]) -> "asyncio.Future[Found]":
+        """Import these; the answer has a reason for each that is not there."""
+        found: asyncio.Future[Found] = self._loop.create_future()
+        self._search += 1
+        self._searches[self._search] = found
+        self._wire.send(["find", self._search, list(names)])
+        return found
+
+    def retire(self, because: str) -> None:
+        """Nothing new; when it is empty, it goes."""
+        if not self.is_retired:
+            self.is_retired = True
+            self.retired_because = because
+            self._end_searches()
+            self._landlord.host_is_retired()
+        if not self.flights.by_key:
+            self._wire.send(["bye"])
+            self._loop.call_later(_BYE_S, self.kill)
+
+    def _end_searches(self) -> None:
+        """Whoever asks again gets a better host."""
+        for search in self._searches.values():
+            _answer(search, {})
+        self._searches.clear()
+
+    def hurry(self) -> None:
+        """No patience with anybody any more."""
+        self._patience_ms = 0
+
+    def kill(self) -> None:
+        self.is_retired = True
+        self._was_killed = True
+        self._program.kill()
+
+    # -- what it says
+
+    def _heard(self, word: list[Any]) -> None:
+        self._pinged_ms = None  # whatever it says, it lives
+        match word:
+            case ["told", list(plain), list(others)]:
+                self._told(reports_of(plain, others))
+            case ["pong", _]:
+                pass
+            case ["found", number, dict(found)]:
+                if number in self._searches:
+                    _answer(self._searches.pop(number), found)
+            case ["ready", dict(found)]:
+                self._start_timer.cancel()
+                self.is_ready = True
+                self._landlord.host_is_ready(found)
+            case _:
+                raise BrokenFrames("a word from a handler host that makes no sense")
+
+    def _told(self, reports: list[Report]) -> None:
+        by_key = self.flights.by_key
+        known: list[Report] = []
+        ended: list[Flight] = []
+        for report in reports:
+            key = report[:2]
+            if key in by_key:
+                known.append(report)
+                if isinstance(report, Done | Declined):
+                    ended.append(by_key.pop(key))
+        if known:
+            self._landlord.host_told(self, known, ended)
+        if self.is_retired and not by_key:
+            self.retire(self.retired_because)
+
+    # -- time
+
+    def _look(self) -> None:
+        if not self.flights.by_key:
+            return
+        now_ms = self._clock.monotonic_ms()
+        for flight in self.flights.step(now_ms):
+            self._moved(flight, now_ms)
+        self._ping(now_ms)
+        if self._stuck_ms is not None:
+            is_over = now_ms >= self._stuck_ms + self._patience_ms
+            if is_over or self.flights.are_all_stuck:
+                self.kill()
+        self._alarm.at(min(now_ms + _PING_MS, self.flights.next_ms()))
+
+    def _moved(self, flight: Flight, now_ms: int) -> None:
+        key = flight.assignment.key
+        match flight.phase:
+            case Phase.ASKED:
+                self._wire.send(["ask", *key, flight.why, flight.reason])
+            case Phase.FORCED:
+                self._wire.send(["force", *key])
+            case Phase.STUCK:
+                if self._stuck_ms is None:
+                    self._stuck_ms = now_ms
+                self.retire(f"{flight.assignment.job} (run {flight.assignment.run_id}) does not stop")
+
+    def _ping(self, now_ms: int) -> None:
+        if self._pinged_ms is None:
+            self._pings += 1
+            self._pinged_ms = now_ms
+            self._wire.send(["ping", self._pings])
+        elif now_ms - self._pinged_ms >= self._settings.silence_ms:
+            self.retire("it does not answer: a function keeps the interpreter or the event loop to itself")
+
+    def _is_too_slow(self) -> None:
+        self.retired_because = f"it was not ready within {self._settings.start_ms / 1000:g} s: what do its imports do?"
+        self.kill()
+
+    # -- its end
+
+    def _is_silent(self) -> None:
+        """It has closed its socket and is ending, or should be. How it ended is told by its supervisor."""
+        self.is_retired = True
+        self._loop.call_later(_BYE_S, self._program.kill)
+
+    def _died(self, end: End | None) -> None:
+        self._start_timer.cancel()
+        self._alarm.cancel()
+        self._wire.close()
+        self.is_retired = True
+        now_ms = self._clock.monotonic_ms()
+        reason = self.retired_because if self._was_killed else _NONSENSE if self._wire.is_broken else _how(end)
+        last_words = limited(end["tail"], _LAST_WORDS, keep_end=True) if end and not self._was_killed else None
+        flights, self.flights.by_key = self.flights.by_key, {}
+        is_alone = len(flights) == 1
+        reports = [
+            Done(*key, self._outcome(flight, reason, last_words or None, is_alone), flight.started_ms, now_ms)
+            for key, flight in flights.items()
+        ]
+        if reports:
+            self._landlord.host_told(self, reports, ())
+        self._end_searches()
+        suspects = frozenset() if is_alone or self._was_killed else map(function_of, flights.values())
+        self._landlord.host_ended(self, reason, frozenset(suspects))
+
+    def _outcome(self, flight: Flight, reason: str, last_words: str | None, is_alone: bool) -> Outcome:
+        if flight.why is not None:
+            return stopped(flight.why, flight.assignment.timeout_ms, flight.reason)
+        if self._was_killed:
+            return Lost(Fault("host_replaced", f"its handler host was replaced: {reason}"))
+        fault = Fault("host_died", f"its handler host ended: {reason}", last_words)
+        # Alone, it did this itself. Among others nobody knows who it was, and the innocent are not to pay for it.
+        return Failed(fault) if is_alone else Lost(fault)
+
+
+def _order(settings: HostSettings) -> Order:
+    return {
+        "id": 0,
+        "argv": [sys.executable, "-m", "fleetcron.executors.host_process"],
+        "env": dict(settings.environment),
+        "cwd": os.getcwd(),
+        "stdin": None,
+        "timeout_ms": None,
+        "grace_ms": 0,
+    }
+
+
+def function_of(flight: Flight) -> str:
+    return flight.assignment.target.function  # type: ignore[union-attr]
+
+
+def _answer(search: "asyncio.Future[Found]", found: Found) -> None:
+    if not search.done():  # who asked may have gone
+        search.set_result(found)
+
+
+def _how(end: End | None) -> str:
+    if end is None:
+        return "its supervisor was killed"
+    if end["error"] is not None:
+        return end["error"][1]
+    code = end["code"] or 0
+    return f"killed by {signal_name(-code)}" if code < 0 else f"exit code {code}"

@@ -1,0 +1,224 @@
+"""Python functions in handler hosts: child processes that are started when they are needed, and kept.
+
+Nothing of a user's code is imported into this process.
+
+When a host crashes with several functions in it, nobody knows which one it was. All of them are suspects then, and each
+runs alone, in a host for one, until it has come back once. So a function that crashes does it to itself the next time,
+and the innocent lose one attempt and not all of them.
+"""
+
+import asyncio
+import dataclasses
+from collections import deque
+from collections.abc import Mapping, Sequence, Set
+from typing import Final
+
+from fleetcron.clock import Clock
+from fleetcron.config import ExecutorConfig
+from fleetcron.executors.assignment import Assignment, Key
+from fleetcron.executors.flights import Flight
+from fleetcron.executors.handler_host import Found, HandlerHost, HostSettings, function_of
+from fleetcron.executors.handlers import is_allowed
+from fleetcron.executors.programs import Programs
+from fleetcron.executors.reports import Done, Outbox, Report, Tell
+from fleetcron.executors.verdicts import stopped
+from fleetcron.model.outcome import Cancelled, Fault, Lost, Outcome
+from fleetcron.model.target import PythonTarget, Target
+
+_LONGEST_PAUSE_S: Final = 30.0
+_SINGLES: Final = 4  # hosts for one suspect at most
+
+
+class HandlerHosts:
+    """`slots`: how many functions one host runs at the same time."""
+
+    def __init__(
+        self,
+        programs: Programs,
+        config: ExecutorConfig,
+        slots: int,
+        environment: Mapping[str, str],
+        clock: Clock,
+        tell: Tell,
+    ) -> None:
+        self._programs = programs
+        self._config = config
+        self._settings = HostSettings(
+            allowed=config.handlers,
+            slots=slots,
+            # what configures this node is not for its handlers: the store's password may be in it
+            environment={name: value for name, value in environment.items() if not name.startswith("FLEETCRON_")},
+            grace_ms=round(config.grace_s * 1000),
+            patience_ms=round(config.patience_s * 1000),
+            silence_ms=round(config.silence_s * 1000),
+        )
+        self._clock = clock
+        self._tell = tell
+        self._outbox = Outbox(tell)
+        self._loop = asyncio.get_running_loop()
+        self._hosts: list[HandlerHost] = []  # the retired ones too, until they are gone
+        self._singles: set[HandlerHost] = set()  # those of them that are for one suspect at a time
+        self._queue: deque[Assignment] = deque()
+        self._suspected: deque[Assignment] = deque()  # waits for a host of its own
+        self._suspects: set[str] = set()
+        self._found: Found = {}
+        self._failed_starts = 0
+        self._pause: asyncio.TimerHandle | None = None
+        self._is_closing = False
+        self._empty = asyncio.Event()
+
+    async def learn(self, targets: Sequence[Target]) -> None:
+        names = {target.function for target in targets if isinstance(target, PythonTarget)}
+        unknown = sorted(name for name in names if not self._is_known(name))
+        allowed = [name for name in unknown if is_allowed(name, self._config.handlers)]
+        if not allowed or self._is_closing or self._pause is not None:
+            return
+        host = next((host for host in self._hosts if not host.is_retired), None) or self._new_host()
+        found = {} if host is None else await host.search(allowed)
+        for name in allowed:
+            self._found[name] = found.get(name, "the handler host ended while it was imported")
+
+    def knows(self, target: Target) -> bool:
+        return isinstance(target, PythonTarget) and self._is_known(target.function)
+
+    def why_not(self, target: Target) -> str | None:
+        if not isinstance(target, PythonTarget):
+            return "it is not a Python function"
+        if is_allowed(target.function, self._config.handlers) is None:
+            return f"{target.function} is not among the handlers of this worker; add it to executor.handlers"
+        return self._found.get(target.function, f"{target.function} was not looked for yet")
+
+    def start(self, assignments: Sequence[Assignment]) -> None:
+        self._queue.extend(assignments)
+        self._feed()
+
+    def cancel(self, run_id: int, attempt: int, reason: str, grace_s: float | None = None) -> None:
+        key = (run_id, attempt)
+        for host in self._hosts:
+            if key in host.flights.by_key:
+                host.ask(key, "cancel", reason, None if grace_s is None else round(grace_s * 1000))
+                return
+        for queue in (self._queue, self._suspected):
+            for waiting in queue:
+                if waiting.key == key:
+                    queue.remove(waiting)
+                    self._not_started(waiting, Cancelled(reason))
+                    return
+
+    def running(self) -> set[Key]:
+        flying = {key for host in self._hosts for key in host.flights.by_key}
+        return flying | {waiting.key for waiting in (*self._queue, *self._suspected)} | self._outbox.ending()
+
+    async def close(self, grace_s: float) -> None:
+        self._is_closing = True
+        if self._pause is not None:
+            self._pause.cancel()
+        reason = "the worker was stopped"
+        for queue in (self._queue, self._suspected):
+            self._empty_out(queue, stopped("closing", 0, reason))
+        for host in list(self._hosts):
+            host.hurry()
+            for key in list(host.flights.by_key):
+                host.ask(key, "closing", reason, round(grace_s * 1000))
+            host.retire(reason)
+            if not host.is_ready:
+                host.kill()
+        if self._hosts:
+            await self._empty.wait()
+        self._outbox.flush()
+
+    def _is_known(self, name: str) -> bool:
+        return name in self._found and self._found[name] is None
+
+    def _feed(self) -> None:
+        if self._suspects:
+            self._sort_out()
+        self._feed_from(self._queue, is_single=False)
+        self._feed_from(self._suspected, is_single=True)
+
+    def _sort_out(self) -> None:
+        for _ in range(len(self._queue)):
+            assignment = self._queue.popleft()
+            is_suspect = assignment.target.function in self._suspects  # type: ignore[union-attr]
+            (self._suspected if is_suspect else self._queue).append(assignment)
+
+    def _feed_from(self, queue: deque[Assignment], *, is_single: bool) -> None:
+        if not queue:
+            return
+        fresh = [host for host in self._hosts if not host.is_retired and (host in self._singles) is is_single]
+        ready = [host for host in fresh if host.is_ready]
+        share = -(-len(queue) // max(1, len(ready)))
+        while queue and ready:
+            host = max(ready, key=lambda one: one.room)
+            if host.room <= 0:
+                break
+            host.feed([queue.popleft() for _ in range(min(host.room, share, len(queue)))])
+        coming = sum(host.room for host in fresh if not host.is_ready)
+        most = _SINGLES if is_single else self._config.hosts
+        if len(queue) > coming and len(fresh) < most and self._pause is None and not self._is_closing:
+            self._new_host(is_single=is_single)
+
+    def _new_host(self, *, is_single: bool = False) -> HandlerHost | None:
+        known = [name for name in self._found if self._is_known(name)]
+        settings = dataclasses.replace(self._settings, slots=1) if is_single else self._settings
+        try:
+            host = HandlerHost(self._programs, settings, known, self._clock, self)
+        except OSError as error:
+            self._could_not_start(f"no room for another process: {error.strerror}")
+            return None
+        self._hosts.append(host)
+        if is_single:
+            self._singles.add(host)
+        return host
+
+    # -- what becomes of a host
+
+    def host_told(self, host: HandlerHost, reports: Sequence[Report], ended: Sequence[Flight]) -> None:
+        self._tell(reports)
+        if host in self._singles:
+            self._suspects.difference_update(map(function_of, ended))
+            if not self._suspects and not self._suspected:
+                for single in list(self._singles):
+                    single.retire("there are no suspects any more")
+        self._feed()
+
+    def host_is_ready(self, found: Found) -> None:
+        self._failed_starts = 0
+        self._found.update(found)
+        self._feed()
+
+    def host_is_retired(self) -> None:
+        self._feed()
+
+    def host_ended(self, host: HandlerHost, reason: str, suspects: Set[str]) -> None:
+        self._hosts.remove(host)
+        self._singles.discard(host)
+        self._suspects |= suspects
+        if not host.is_ready and not self._is_closing:
+            self._could_not_start(reason)
+        if not self._hosts and self._is_closing:
+            self._empty.set()
+        self._feed()
+
+    def _could_not_start(self, reason: str) -> None:
+        """Trying again at once would only burn the machine. What was imported before may be what ended it."""
+        self._found.clear()
+        self._failed_starts += 1
+        pause_s = min(_LONGEST_PAUSE_S, 0.5 * 2**self._failed_starts)
+        self._pause = self._loop.call_later(pause_s, self._try_again)
+        if not any(host.is_ready and not host.is_retired for host in self._hosts):
+            fault = Fault("host_start_failed", f"the handler host could not be started: {reason}")
+            for queue in (self._queue, self._suspected):
+                self._empty_out(queue, Lost(fault))
+
+    def _try_again(self) -> None:
+        self._pause = None
+        self._feed()
+
+    def _empty_out(self, queue: deque[Assignment], outcome: Outcome) -> None:
+        while queue:
+            self._not_started(queue.popleft(), outcome)
+
+    def _not_started(self, assignment: Assignment, outcome: Outcome) -> None:
+        now_ms = self._clock.monotonic_ms()
+        self._outbox.put(Done(assignment.run_id, assignment.attempt, outcome, now_ms, now_ms))

@@ -1,0 +1,113 @@
+"""Finding a handler by its exact name, among those that the operator allows.
+
+An entry of the list allows `shop.jobs:report` (one function), `shop.jobs` (every function that is written in that
+module) or `shop.*` (in that package). "Written in" is what keeps `shop.jobs:os.system` out.
+"""
+
+import importlib
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleetcron.executors.verdicts import limited, name_of
+
+_SHAPES = "write def f(ctx), def f(ctx, payload) or def f()"
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    name: str
+    function: Callable[..., Any]
+    takes: int  # 0: nothing, 1: the context, 2: the context and the payload
+    is_coroutine: bool
+
+
+class UnknownHandler(Exception):
+    """There is no such handler here; the text says why."""
+
+
+class Handlers:
+    """What was found is kept. What was not is looked for again: the reason may have gone."""
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        self._allowed = tuple(allowed)
+        self._found: dict[str, Handler] = {}
+
+    def get(self, name: str) -> Handler | None:
+        """Without importing anything."""
+        return self._found.get(name)
+
+    def add(self, name: str, function: Callable[..., Any]) -> None:
+        """A function that this process has already."""
+        self._found[name] = _handler(name, function)
+
+    def find(self, name: str) -> str | None:
+        """Import it; None if it is there, otherwise the reason. Never raises, whatever the module does."""
+        if name in self._found:
+            return None
+        try:
+            self._found[name] = _handler(name, self._import(name))
+        except UnknownHandler as unknown:
+            return str(unknown)
+        return None
+
+    def named(self) -> list[str]:
+        """The single functions of the list, which are looked for at the start."""
+        return [entry for entry in self._allowed if ":" in entry]
+
+    def _import(self, name: str) -> Callable[..., Any]:
+        module_name, _, path = name.partition(":")
+        entry = is_allowed(name, self._allowed)
+        if entry is None:
+            raise UnknownHandler(f"{name} is not among the handlers of this worker; add it to executor.handlers")
+        try:
+            found: Any = importlib.import_module(module_name)
+        except BaseException as error:  # a module may do anything, also sys.exit
+            said = limited(str(error), 500)
+            raise UnknownHandler(f"{module_name} cannot be imported: {name_of(type(error))}: {said}") from error
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if not callable(found):
+            raise UnknownHandler(f"{module_name} has no function {path}")
+        if ":" not in entry and not _is_within(str(getattr(found, "__module__", "")), entry):
+            raise UnknownHandler(f"{path} is not written in {entry}; allow {name} by its own name")
+        return found  # type: ignore[no-any-return]
+
+
+def is_allowed(name: str, allowed: Sequence[str]) -> str | None:
+    """The entry that allows it."""
+    module = name.partition(":")[0]
+    return next((one for one in allowed if (one == name if ":" in one else _is_within(module, one))), None)
+
+
+def _is_within(module: str, entry: str) -> bool:
+    package = entry.removesuffix(".*")
+    return module == package or (entry != package and module.startswith(f"{package}."))
+
+
+def _handler(name: str, function: Callable[..., Any]) -> Handler:
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise UnknownHandler(f"{name} is a generator; {_SHAPES}")
+    called = function if inspect.isroutine(function) else type(function).__call__
+    is_coroutine = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+    return Handler(name, function, _takes(name, function), is_coroutine)
+
+
+def _takes(name: str, function: Callable[..., Any]) -> int:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # something written in C
+        raise UnknownHandler(f"it cannot be seen what {name} takes; {_SHAPES}") from None
+    open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [one for one in parameters if one.default is one.empty and one.kind not in open_ended]
+    if any(one.kind is one.KEYWORD_ONLY for one in needed) or len(needed) > 2:
+        raise UnknownHandler(f"{name} takes {len(needed)} arguments; {_SHAPES}")
+    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    takes = len(needed)
+    # an argument with a default is the function's own affair, unless it has our name
+    if takes == 0 and (
+        names[:1] in (["ctx"], ["context"]) or any(one.kind is one.VAR_POSITIONAL for one in parameters)
+    ):
+        takes = 1
+    return 2 if takes == 1 and names[1:2] == ["payload"] else takes

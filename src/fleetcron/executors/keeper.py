@@ -1,0 +1,124 @@
+"""The process that makes supervisors: one for each worker, started once and forked from then on.
+
+A fork of this small process with one thread costs a millisecond or two; starting an interpreter for each supervisor
+would cost fifty. It is also the last net: should a supervisor be killed, its orphans come here and are ended here. It
+ends with its worker, and ends everything before.
+
+The worker sends a packet for each supervisor, with the supervisor's end of their socket and, if the program is to get a
+socket of its own, that one too.
+"""
+
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+from typing import Final
+
+from fleetcron.clock import SystemClock
+from fleetcron.executors.linux import adopt_orphans, die_with
+from fleetcron.executors.process_tree import children_of, descendants, reap, send_to_all
+from fleetcron.executors.supervisor import Supervisor
+
+_AGAIN_MS: Final = 20
+_ROUNDS: Final = 4000 // _AGAIN_MS
+
+
+class Keeper:
+    def __init__(self, worker: socket.socket) -> None:
+        self._worker = worker
+        self._supervisors: set[int] = set()
+        self._is_over = False
+        self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._wake = wake
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self._be_over)
+
+    def serve(self) -> None:
+        poll = select.poll()
+        poll.register(self._woken, select.POLLIN)
+        poll.register(self._worker, select.POLLIN)
+        while not self._is_over:
+            ready = dict(poll.poll(_AGAIN_MS if self._end_orphans() else None))
+            if self._woken in ready:
+                self._drain()
+            if self._worker.fileno() in ready:
+                self._listen()
+        self._end_all()
+
+    def _listen(self) -> None:
+        data, given, _, _ = socket.recv_fds(self._worker, 1, 2)
+        if not data:
+            self._is_over = True
+            return
+        keeper = os.getpid()
+        pid = os.fork()
+        if not pid:
+            self._become_supervisor(keeper, given)
+        self._supervisors.add(pid)
+        for each in given:
+            os.close(each)
+
+    def _become_supervisor(self, keeper: int, given: list[int]) -> None:
+        try:
+            signal.set_wakeup_fd(-1)
+            for each in (self._worker.fileno(), self._woken, self._wake):
+                os.close(each)
+            adopt_orphans()
+            end = socket.socket(fileno=given[0])
+            supervisor = Supervisor(end, SystemClock(), given[1] if len(given) > 1 else None)
+            die_with(keeper, signal.SIGTERM)  # which it understands by now
+            supervisor.serve()
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+        os._exit(0)
+
+    def _end_orphans(self) -> bool:
+        """A supervisor that ends by itself leaves none."""
+        ended, _ = reap()
+        self._supervisors -= set(ended)
+        return bool(ended) and self._kill_orphans()
+
+    def _kill_orphans(self) -> bool:
+        orphans = [pid for pid in children_of(os.getpid()) if pid not in self._supervisors]
+        for orphan in orphans:
+            send_to_all([orphan, *descendants(orphan)], signal.SIGKILL)
+        return bool(orphans)
+
+    def _end_all(self) -> None:
+        """Each supervisor ends its own; whoever is left then comes to us."""
+        send_to_all(sorted(self._supervisors), signal.SIGTERM)
+        for turn in range(2 * _ROUNDS):
+            ended, is_last = reap()
+            if is_last:
+                return
+            self._supervisors -= set(ended)
+            self._kill_orphans()
+            if turn == _ROUNDS:  # it takes them two seconds at most, unless something is very wrong
+                send_to_all(sorted(self._supervisors), signal.SIGKILL)
+            select.select([self._woken], [], [], _AGAIN_MS / 1000)
+            self._drain()
+
+    def _drain(self) -> None:
+        with suppress(BlockingIOError):
+            os.read(self._woken, 4096)
+
+    def _be_over(self, *_: object) -> None:
+        self._is_over = True
+
+
+def main(worker: int, parent: int) -> None:
+    adopt_orphans()
+    keeper = Keeper(socket.socket(fileno=worker))
+    die_with(parent, signal.SIGTERM)
+    gc.collect()
+    gc.freeze()  # the forks share what is here; the collector would write to every page of it
+    keeper.serve()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,40 @@
+"""Processes, as /proc shows them."""
+
+import os
+import time
+from pathlib import Path
+
+from fleetcron.executors.process_tree import descendants
+
+
+def alive(pid: int) -> bool:
+    """Running; one that is dead but not reaped is not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def still_alive(pids: list[int], within_s: float) -> list[int]:
+    """Those that are not gone by then. Looks often, because nobody tells when a stranger's process ends."""
+    deadline = time.monotonic() + within_s
+    while (left := [pid for pid in pids if alive(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return left
+
+
+def zombies() -> list[int]:
+    found = []
+    for pid in descendants(os.getpid()):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if state == "Z":
+            found.append(pid)
+    return found
+
+
+def open_files(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))

@@ -1,0 +1,154 @@
+"""Python functions in the worker's own process: the same words, a weaker promise."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fleetcron.clock import SystemClock
+from fleetcron.config import ExecutorConfig
+from fleetcron.executors.context import Context
+from fleetcron.executors.handlers import Handlers
+from fleetcron.executors.inline import Inline
+from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Succeeded, TimedOut
+from fleetcron.model.target import CommandTarget, PythonTarget
+from tests.executors.stage import Heard, assignment
+
+
+@asynccontextmanager
+async def inline(
+    *functions: Callable[..., Any], allowed: tuple[str, ...] = (), grace_s: float = 0.1
+) -> AsyncIterator[tuple[Inline, Heard]]:
+    heard = Heard()
+    handlers = Handlers(allowed)
+    for function in functions:
+        handlers.add(f"here:{function.__name__}", function)
+    executor = Inline(handlers, ExecutorConfig(grace_s=grace_s), 20, SystemClock(), heard.tell)
+    try:
+        yield executor, heard
+    finally:
+        await executor.close(0)
+
+
+def here(function: Callable[..., Any]) -> PythonTarget:
+    return PythonTarget(f"here:{function.__name__}")
+
+
+async def noop(ctx: Context) -> None:
+    pass
+
+
+def plain(ctx: Context, payload: dict[str, Any]) -> object:
+    ctx.log("in", ctx.job)
+    return payload["answer"]
+
+
+async def sleeps(ctx: Context) -> None:
+    await asyncio.sleep(3600)
+
+
+def spins(ctx: Context) -> None:
+    while True:
+        time.sleep(0.001)
+
+
+def breaks(ctx: Context) -> None:
+    raise ValueError("no")
+
+
+def test_functions_of_this_process_run_and_tell() -> None:
+    async def scenario() -> None:
+        async with inline(noop, plain, breaks) as (executor, heard):
+            assert executor.knows(here(noop))
+            assert executor.why_not(here(noop)) is None
+            functions: list[Callable[..., Any]] = [noop, plain, breaks]
+            executor.start([assignment(here(each), at, payload={"answer": 42}) for at, each in enumerate(functions)])
+            assert executor.running() == {(0, 1), (1, 1), (2, 1)}
+            ends = await heard.ends(3)
+            assert ends[0, 1].outcome == Succeeded()
+            assert (ends[1, 1].result_json, ends[1, 1].log_tail) == ("42", "in nightly-report\n")
+            outcome = ends[2, 1].outcome
+            assert isinstance(outcome, Failed)
+            assert (outcome.error.code, outcome.error.text) == ("ValueError", "no")
+            assert executor.running() == set()
+
+    asyncio.run(scenario())
+
+
+def test_what_is_not_there_is_declined() -> None:
+    """S1-24."""
+
+    async def scenario() -> None:
+        async with inline(allowed=("tests.executors.subjects_that_fail",)) as (executor, heard):
+            failing = PythonTarget("tests.executors.subjects_that_fail:f")
+            assert "not looked for yet" in (executor.why_not(failing) or "")
+            await executor.learn([failing, PythonTarget("os:getpid"), CommandTarget(("true",))])
+            assert "the database is away" in (executor.why_not(failing) or "")
+            assert "add it to executor.handlers" in (executor.why_not(PythonTarget("os:getpid")) or "")
+            assert not executor.knows(CommandTarget(("true",)))
+            executor.start([assignment(failing)])
+            assert "is not loaded here" in await heard.declined(1)
+            assert executor.running() == set()
+
+    asyncio.run(scenario())
+
+
+def test_timeouts_and_cancels() -> None:
+    """S1-26: a coroutine is cancelled; a thread that runs Python is thrown out."""
+
+    async def scenario() -> None:
+        async with inline(sleeps, spins) as (executor, heard):
+            executor.start([assignment(here(sleeps), 1, timeout_s=0.1), assignment(here(spins), 2, timeout_s=0.1)])
+            executor.start([assignment(here(sleeps), 3), assignment(here(sleeps), 4)])
+            executor.cancel(3, 1, "before its first step")
+            ends = await heard.ends(3)
+            assert ends[3, 1].outcome == Cancelled("before its first step")
+            for number in (1, 2):
+                outcome = ends[number, 1].outcome
+                assert isinstance(outcome, TimedOut)
+                assert outcome.error.text == "Job timed out after 0.1s"
+            await executor.close(0)
+            lost = heard.done[4, 1].outcome
+            assert isinstance(lost, Lost)
+            assert lost.error.code == "worker_stopped"
+
+    asyncio.run(scenario())
+
+
+def test_what_cannot_be_stopped_is_given_up_and_that_is_the_weaker_promise() -> None:
+    free = threading.Event()
+
+    def stubborn(ctx: Context) -> None:
+        free.wait(60)
+
+    async def scenario() -> None:
+        async with inline(stubborn, noop) as (executor, heard):
+            executor.start([assignment(here(stubborn), 1, timeout_s=0.1)])
+            assert (await heard.end_of(1)).outcome == TimedOut(Fault("timeout", "Job timed out after 0.1s"))
+            assert any(thread.name == "handler" for thread in threading.enumerate())  # it still runs
+            free.set()
+            executor.start([assignment(here(noop), 2)])
+            await heard.end_of(2)
+            assert len(heard.done) == 2  # its late end is not told
+
+    asyncio.run(scenario())
+
+
+def test_ten_thousand_inline() -> None:
+    """Printed, not judged."""
+    count = 10_000
+
+    async def scenario() -> None:
+        async with inline(noop) as (executor, heard):
+            work = [assignment(here(noop), at) for at in range(count)]
+            cpu = time.process_time()
+            for at in range(0, count, 500):
+                executor.start(work[at : at + 500])
+                await heard.until(lambda: not executor.running())
+            cpu = time.process_time() - cpu
+            assert set(heard.done) == {(at, 1) for at in range(count)}
+            print(f"inline: {cpu / count * 1e6:.1f} µs")
+
+    asyncio.run(scenario())

@@ -1,0 +1,194 @@
+"""Python functions that do not stop, hold the interpreter, crash, babble or cannot be imported."""
+
+import asyncio
+import json
+
+import pytest
+
+from fleetcron.config import ExecutorConfig
+from fleetcron.model.outcome import Failed, Fault, Lost, Succeeded, TimedOut
+from fleetcron.model.target import PythonTarget
+from tests.executors.processes import alive
+from tests.executors.stage import SUBJECTS, assignment, handler_hosts, pid_of, python
+
+
+@pytest.mark.parametrize("name", ["cleans_up", "sleeps_in_a_thread", "spins"])
+def test_a_timeout_ends_a_function_and_only_that_function(name: str) -> None:
+    """S1-26: a coroutine is cancelled, a plain function sees the flag, and one that looks at nothing is thrown out."""
+
+    async def scenario() -> None:
+        async with handler_hosts(name, "pid_of", "sleeps") as (hosts, heard):
+            before = await pid_of(hosts, heard, 10)
+            hosts.start([assignment(python(name), 1, timeout_s=0.2), assignment(python("sleeps"), 2)])
+            end = await heard.end_of(1)
+            assert isinstance(end.outcome, TimedOut)
+            assert (end.outcome.error.code, end.outcome.error.text) == ("timeout", "Job timed out after 0.2s")
+            assert end.finished_ms - end.started_ms >= 150  # it counts from when the worker sent it
+            if name == "cleans_up":
+                assert end.log_tail == "cleaned\n"
+            assert await pid_of(hosts, heard, 11) == before
+            assert hosts.running() == {(2, 1)}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("name", ["ignores", "waits_in_c"])
+def test_a_function_that_does_not_stop_costs_its_host_but_not_its_neighbours(name: str) -> None:
+    """S1-26: the neighbour finishes, new work goes to a new host meanwhile, and then the old host is killed."""
+
+    async def scenario() -> None:
+        async with handler_hosts(name, "pid_of", "sleeps", "leaves_a_daemon", patience_s=30) as (hosts, heard):
+            old = await pid_of(hosts, heard, 10)
+            hosts.start([assignment(python("leaves_a_daemon"), 11)])
+            daemon = int((await heard.end_of(11)).result_json or 0)
+            hosts.start([assignment(python(name), 1, timeout_s=0.1)])
+            hosts.start([assignment(python("sleeps"), 2, payload={"seconds": 1.2})])
+            new, number = old, 20
+            while new == old:  # until the old one is retired
+                new, number = await pid_of(hosts, heard, number), number + 1
+                await asyncio.sleep(0.02)
+            assert (1, 1) not in heard.done  # it still runs, so its retry must not
+            assert alive(old)
+            assert json.loads((await heard.end_of(2)).result_json or "") == f"slept in {old}"
+            end = await heard.end_of(1)
+            assert end.outcome == TimedOut(Fault("timeout", "Job timed out after 0.1s"))
+            assert not alive(old)
+            assert not alive(daemon)
+            assert await pid_of(hosts, heard, 999_999) == new
+
+    asyncio.run(scenario())
+
+
+def test_neighbours_that_take_too_long_are_lost_with_the_host() -> None:
+    async def scenario() -> None:
+        async with handler_hosts("waits_in_c", "sleeps", patience_s=0.3) as (hosts, heard):
+            hosts.start([assignment(python("waits_in_c"), 1, timeout_s=0.1), assignment(python("sleeps"), 2)])
+            assert isinstance((await heard.end_of(1)).outcome, TimedOut)
+            neighbour = (await heard.end_of(2)).outcome
+            assert isinstance(neighbour, Lost)
+            assert neighbour.error.code == "host_replaced"
+            assert "nightly-report (run 1) does not stop" in neighbour.error.text
+
+    asyncio.run(scenario())
+
+
+def test_a_regular_expression_that_holds_the_interpreter_does_not_hold_the_worker() -> None:
+    """The host does not answer: new work goes to another one long before the timeout, and the timeout ends it."""
+
+    async def scenario() -> None:
+        async with handler_hosts("hogs", "pid_of", silence_s=0.5, patience_s=0) as (hosts, heard):
+            old = await pid_of(hosts, heard, 10)
+            hosts.start([assignment(python("hogs"), 1, timeout_s=2)])
+            new, caught = None, 20
+            while new is None:  # what came too early waits with it
+                try:
+                    new = await asyncio.wait_for(pid_of(hosts, heard, caught), 0.3)
+                except TimeoutError:
+                    caught += 1
+            assert new != old
+            assert (1, 1) not in heard.done
+            assert isinstance((await heard.end_of(1)).outcome, TimedOut)
+            assert not alive(old)
+            for number in range(20, caught):
+                outcome = (await heard.end_of(number)).outcome
+                assert outcome == Succeeded() or (isinstance(outcome, Lost) and outcome.error.code == "host_replaced")
+
+    asyncio.run(scenario())
+
+
+def test_a_crash_is_a_fault_of_whoever_was_alone_and_the_worker_goes_on() -> None:
+    async def scenario() -> None:
+        async with handler_hosts("crashes", "pid_of") as (hosts, heard):
+            old = await pid_of(hosts, heard, 10)
+            hosts.start([assignment(python("crashes"), 1)])
+            outcome = (await heard.end_of(1)).outcome
+            assert isinstance(outcome, Failed)
+            assert outcome.error.code == "host_died"
+            assert "signal 11 (SIGSEGV)" in outcome.error.text
+            assert "Segmentation fault" in (outcome.error.trace or "")
+            assert await pid_of(hosts, heard, 11) != old
+
+    asyncio.run(scenario())
+
+
+def test_a_crash_among_others_is_nobodys_fault() -> None:
+    async def scenario() -> None:
+        async with handler_hosts("vanishes", "sleeps") as (hosts, heard):
+            hosts.start([assignment(python("sleeps"), 1), assignment(python("vanishes"), 2)])
+            for outcome in ((await heard.end_of(1)).outcome, (await heard.end_of(2)).outcome):
+                assert isinstance(outcome, Lost)
+                assert (outcome.error.code, outcome.error.text) == (
+                    "host_died",
+                    "its handler host ended: exit code 7",
+                )
+            assert hosts.running() == set()
+
+    asyncio.run(scenario())
+
+
+def test_after_such_a_crash_each_suspect_runs_alone_until_it_has_come_back() -> None:
+    """So the second crash tells who it is, and costs nobody else anything."""
+
+    async def scenario() -> None:
+        async with handler_hosts("vanishes", "sleeps", "pid_of", "noop") as (hosts, heard):
+            await pid_of(hosts, heard, 9)
+            hosts.start([assignment(python(name), at) for at, name in enumerate(("sleeps", "vanishes", "sleeps"))])
+            await heard.ends(4)
+            hosts.start([assignment(python("sleeps"), 10), assignment(python("vanishes"), 11)])
+            hosts.start([assignment(python("sleeps"), 12, payload={"seconds": 0.01}), assignment(python("noop"), 13)])
+            guilty = (await heard.end_of(11)).outcome
+            assert isinstance(guilty, Failed)
+            assert guilty.error.code == "host_died"
+            slept = json.loads((await heard.end_of(12)).result_json or "")
+            assert (await heard.end_of(13)).outcome == Succeeded()
+            assert hosts.running() == {(10, 1)}  # which nobody has hurt
+            assert slept != f"slept in {await pid_of(hosts, heard, 14)}"
+            hosts.start([assignment(python("sleeps"), 15, payload={"seconds": 0.01})])
+            slept = json.loads((await heard.end_of(15)).result_json or "")
+            assert slept == f"slept in {await pid_of(hosts, heard, 16)}"  # innocent, and among the others again
+
+    asyncio.run(scenario())
+
+
+def test_a_host_that_speaks_nonsense_is_replaced() -> None:
+    async def scenario() -> None:
+        async with handler_hosts("babbles", "noop") as (hosts, heard):
+            hosts.start([assignment(python("babbles"), 1)])
+            outcome = (await heard.end_of(1)).outcome
+            assert isinstance(outcome, Failed)
+            assert outcome.error.code == "host_died"
+            assert "it spoke nonsense" in outcome.error.text
+            hosts.start([assignment(python("noop"), 2)])
+            assert (await heard.end_of(2)).outcome == Succeeded()
+
+    asyncio.run(scenario())
+
+
+def test_a_module_that_ends_its_process_is_an_unknown_handler() -> None:
+    dying = "tests.executors.subjects_that_die"
+
+    async def scenario() -> None:
+        config = ExecutorConfig(handlers=(SUBJECTS, dying))
+        async with handler_hosts("noop", config=config) as (hosts, heard):
+            target = PythonTarget(f"{dying}:f")
+            await hosts.learn([target])
+            assert hosts.why_not(target) == "the handler host ended while it was imported"
+            hosts.start([assignment(python("noop"), 1)])
+            assert (await heard.end_of(1)).outcome == Succeeded()
+
+    asyncio.run(scenario())
+
+
+def test_a_host_that_cannot_start_is_said_and_not_tried_in_a_loop() -> None:
+    dying = "tests.executors.subjects_that_die"
+
+    async def scenario() -> None:
+        async with handler_hosts(config=ExecutorConfig(handlers=(f"{dying}:f",))) as (hosts, heard):
+            hosts.start([assignment(PythonTarget(f"{dying}:f"), 1)])
+            outcome = (await heard.end_of(1)).outcome
+            assert isinstance(outcome, Lost)
+            assert outcome.error == Fault("host_start_failed", "the handler host could not be started: exit code 9")
+            await hosts.learn([PythonTarget(f"{dying}:f")])  # not before the pause is over
+            assert hosts._hosts == []
+
+    asyncio.run(scenario())
