@@ -129,6 +129,7 @@ class ExpectedJob:
     waiting: list[Piece] = field(default_factory=list)  # paused stretches, undecided
     open: set[int] = field(default_factory=set)  # ticks whose fate may not be written yet
     claimed: set[int] = field(default_factory=set)
+    changed: int = 0  # the instant of its last change
 
     # -- the scheduler
 
@@ -158,8 +159,6 @@ class ExpectedJob:
 
     def _write(self, piece: Piece, fates: Mapping[int, Fate]) -> None:
         for tick, fate in fates.items():
-            if tick in self.claimed:
-                continue  # it has its run
             assert tick not in self.fates, f"the model answers {tick} twice"
             self.fates[tick] = fate
             self.revisions[tick] = frozenset(piece.revisions)
@@ -195,6 +194,7 @@ class ExpectedJob:
         self.revision += 1
         if self.state == "paused":
             self.piece.revisions.add(self.revision)
+            self.changed = now_ms
             return
         self._leave(now_ms)
         self._begin(now_ms, self.piece.definition, self.piece.book, used=self._used())
@@ -256,6 +256,12 @@ class ExpectedJob:
     def _close(self, now_ms: int) -> None:
         self.piece.end = now_ms
         self.past.append(self.piece)
+        self.changed = now_ms
+
+    def settled(self) -> int:
+        """No change begins before this: what was answered up to here cannot be taken back."""
+        stands = [t for t, fate in self.fates.items() if isinstance(fate, Line) or fate.lane == "catchup"]
+        return max([self.changed, *stands, *self.claimed])
 
     def _used(self) -> int:
         last = self.piece
@@ -278,5 +284,4 @@ class ExpectedJob:
 
     def check(self, now_ms: int) -> None:
         """The model itself: every tick up to now has a fate, and nothing else has one."""
-        decided = {tick for tick in self.fates if tick <= now_ms} - self.claimed
-        assert decided == set(self.ticks_until(now_ms)) - self.claimed
+        assert {tick for tick in self.fates if tick <= now_ms} == set(self.ticks_until(now_ms))

@@ -11,7 +11,7 @@ import pytest
 from fleetcron.model.definition import Definition
 from fleetcron.model.rules import CronEntry, Entry, EveryEntry, MisfireRule
 from fleetcron.model.target import CommandTarget
-from fleetcron.scheduler.gaps import fill_gaps
+from fleetcron.scheduler.gaps import GapRound, fill_gaps
 from fleetcron.scheduler.tick import tick
 from fleetcron.store.history import LedgerLine, Span
 from fleetcron.times import zones
@@ -164,15 +164,17 @@ def test_a_week_without_a_scheduler(
         steps = Steps(monkeypatch)
         timings = len({definition.timing(BEFORE).timing_id for definition in definitions})
         begun, planned = perf_counter(), 0
-        while done := (await tick(world.store.cursors, world.tables, world.held, lookahead_ms=LOOKAHEAD)).jobs:
-            planned += done
+        while (done := await tick(world.store.cursors, world.tables, world.held, lookahead_ms=LOOKAHEAD)).jobs:
+            planned += done.jobs
+        assert (done.refused, done.unknown) == (None, None)
         lasted = perf_counter() - begun
         print(f"\n{engine}: {planned} jobs of {timings} timings planned, {lasted / planned * 1000:.3f} ms each")
         # skip and latest are decided here: a few looks at each timing, however many ticks it has missed
         assert steps["ticks"] <= 4 * timings, steps
         assert steps["looks"] <= 30 * timings, steps
-        while (await fill_gaps(world.store.gaps, world.tables, world.held, room=EVERYTHING)).gaps:
+        while (filled := await fill_gaps(world.store.gaps, world.tables, world.held, room=EVERYTHING)).gaps:
             pass
+        assert filled == GapRound()
 
     async def compare(world: World) -> None:
         runs: dict[str, dict[int, Run]] = defaultdict(dict)

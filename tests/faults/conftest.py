@@ -1,0 +1,28 @@
+"""PostgreSQL and SQLite as the store's own tests have them, and a fleet of processes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.fleet import Fleet, fleet
+from tests.services.guard import Guard
+from tests.store.conftest import own_postgres, postgres18_url, sqlite_file_url, store_template18
+
+__all__ = ["own_postgres", "postgres18_url", "processes", "sqlite_file_url", "store_template18"]
+
+
+@pytest.fixture
+def processes(guard: Guard, postgres18_url: str, tmp_path: Path) -> Iterator[Fleet]:
+    """Scheduler processes on one PostgreSQL. Whatever happens, none of them is left."""
+    with fleet(guard, postgres18_url, tmp_path) as found:
+        yield found
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """All of them on one xdist worker: processes that fight for two cores measure each other."""
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            if item.path.parent == Path(__file__).parent:
+                item.add_marker(pytest.mark.xdist_group("faults"))
