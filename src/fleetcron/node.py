@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 from contextlib import suppress
+from dataclasses import replace
 
 from fleetcron import __version__
 from fleetcron.clock import Clock, SystemClock
@@ -60,9 +61,12 @@ class Node:
         try:
             for migration in await migrate(store.engine):
                 log.info("the tables are now at version %d (%s)", migration.number, migration.name)
+            number = await store.shards.number()
         except BaseException:
             await store.close()
             raise
+        if number is not None and config.source_of("scheduler.shards") == "default":  # nobody asked for another
+            config = replace(config, scheduler=replace(config.scheduler, shards=number))
         return cls(store, config, clock)
 
     @property

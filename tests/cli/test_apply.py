@@ -43,7 +43,9 @@ def test_json_has_stable_keys(quick: Folder) -> None:
     told = quick.json("apply", "jobs.yaml")
     assert told.keys() == {"dry_run", "counts", "calendars", "jobs"}
     assert told["counts"] == {"created": 2, "changed": 0, "unchanged": 0, "refused": 0}
-    assert told["calendars"] == [{"tenant": "default", "name": "days", "done": "created", "jobs_moved": 0}]
+    assert told["calendars"] == [
+        {"tenant": "default", "name": "days", "done": "created", "jobs_moved": 0, "jobs_stuck": 0}
+    ]
     keys = {"tenant", "name", "done", "state", "revision", "next", "changes", "reason"}
     assert all(job.keys() == keys for job in told["jobs"])
 

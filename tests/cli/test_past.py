@@ -99,6 +99,13 @@ def test_what_others_wrote_cannot_command_the_terminal(quick: Folder) -> None:
         assert "\\x1b]0;owned\\x07ann" in said
 
 
+def test_a_name_that_is_no_text_spoils_nothing(quick: Folder) -> None:
+    quick("apply", str(EXAMPLES))
+    quick("jobs", "pause", "heartbeat", "--by", "\udcff")
+    assert "?" in quick("events").stdout
+    assert "?" in quick("jobs", "history", "heartbeat").stdout
+
+
 def test_migrate(quick: Folder) -> None:
     assert "0001_memory  not applied yet" in quick("migrate", "--status").stdout
     assert list(quick.path.iterdir()) == []

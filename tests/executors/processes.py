@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from fleetcron.executors.process_tree import descendants
+from fleetcron.executors.process_tree import children_of, descendants
 
 
 def alive(pid: int) -> bool:
@@ -24,9 +24,26 @@ def still_alive(pids: list[int], within_s: float) -> list[int]:
     return left
 
 
+def keepers() -> list[int]:
+    """The keepers of this process. The servers that other tests have started are its children too, and not ours."""
+    return [pid for pid in children_of(os.getpid()) if b"fleetcron.executors.keeper" in _command(pid)]
+
+
+def ours() -> list[int]:
+    """The keepers, and everything below them."""
+    return [pid for keeper in keepers() for pid in (keeper, *descendants(keeper))]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 def zombies() -> list[int]:
     found = []
-    for pid in descendants(os.getpid()):
+    for pid in ours():
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except (FileNotFoundError, ProcessLookupError):

@@ -13,7 +13,7 @@ from fleetcron.executors.process_tree import _listed_children, _searched_childre
 from fleetcron.executors.reports import Done
 from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Succeeded, TimedOut
 from fleetcron.model.target import CommandTarget, PythonTarget, Target
-from tests.executors.processes import open_files, still_alive, zombies
+from tests.executors.processes import keepers, open_files, ours, still_alive, zombies
 from tests.executors.stage import Heard, assignment, commands, shell
 
 # A child in a session of its own that hears no SIGTERM: what a program has to do to get away.
@@ -132,7 +132,7 @@ def flood(megabytes: int) -> tuple[Done, Heard, int]:
             assert neighbour.log_tail == "neighbour\n"
             assert neighbour.finished_ms - neighbour.started_ms < 1000
             end = await heard.end_of(1)
-            [keeper] = children_of(os.getpid())
+            [keeper] = keepers()
             largest = max(_peak_kb(pid) for pid in descendants(keeper))
             return end, heard, largest
 
@@ -215,7 +215,7 @@ def test_a_program_that_was_stopped_and_one_that_forks_again_and_again_end_too()
             executor.start([assignment(shell(many), 1), assignment(shell(frozen), 2)])
             await heard.log_has(1, "ready")
             await heard.log_has(2, "ready")
-            [keeper] = children_of(os.getpid())
+            [keeper] = keepers()
             below = descendants(keeper)
             executor.cancel(1, 1, "enough")
             executor.cancel(2, 1, "enough")
@@ -232,7 +232,7 @@ def test_where_the_kernel_keeps_no_lists_all_processes_are_searched() -> None:
         async with commands() as (executor, heard):
             executor.start([assignment(shell("sleep 3600 & sleep 3600 & echo ready; wait"), 1)])
             await heard.log_has(1, "ready")
-            for parent in (os.getpid(), *descendants(os.getpid())):
+            for parent in ours():
                 assert set(_searched_children(parent)) == set(_listed_children(parent))
 
     asyncio.run(scenario())
@@ -275,7 +275,7 @@ def test_closing_stops_what_runs() -> None:
     end, pids = asyncio.run(scenario())
     assert end.outcome == Lost(Fault("worker_stopped", "the worker was stopped"))
     assert still_alive(pids, 0) == []
-    assert descendants(os.getpid()) == []
+    assert ours() == []
 
 
 @pytest.mark.parametrize("victim", ["supervisor", "keeper"])
@@ -284,7 +284,7 @@ def test_whoever_watches_may_be_killed_and_still_nobody_gets_away(victim: str) -
         async with commands(grace_s=600) as (executor, heard):
             executor.start([assignment(shell(STUBBORN), 1)])
             pids = pids_in(await heard.log_has(1, "ready"))
-            [keeper] = children_of(os.getpid())
+            [keeper] = keepers()
             [supervisor] = children_of(keeper)
             os.kill({"keeper": keeper, "supervisor": supervisor}[victim], 9)
             outcome = (await heard.end_of(1)).outcome
@@ -322,7 +322,7 @@ def test_a_thousand_commands_leave_nothing_open_and_nobody_behind() -> None:
                     await heard.until(lambda: not executor.running())
 
             await some(0, 80)
-            [keeper] = children_of(os.getpid())
+            [keeper] = keepers()
             watched = [os.getpid(), keeper, *children_of(keeper)]
             before = [open_files(pid) for pid in watched]
             await some(1000, 1000)

@@ -276,8 +276,9 @@ def test_plain_functions_really_run_at_the_same_time() -> None:
 def test_several_hosts_share_the_work() -> None:
     async def scenario() -> set[str | None]:
         async with handler_hosts("sleeps", slots=2, hosts=3) as (hosts, heard):
-            hosts.start([assignment(python("sleeps"), at, payload={"seconds": 0.05}) for at in range(24)])
-            return {end.result_json for end in (await heard.ends(24)).values()}
+            # as many as there are slots, for long enough that no host can be free for a second one
+            hosts.start([assignment(python("sleeps"), at, payload={"seconds": 2}) for at in range(6)])
+            return {end.result_json for end in (await heard.ends(6)).values()}
 
     assert len(asyncio.run(scenario())) == 3
 

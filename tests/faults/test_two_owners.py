@@ -7,7 +7,7 @@ can switch one off: the test hands the second scheduler the first one's term, or
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from time import monotonic
 from typing import Any
 
@@ -303,14 +303,17 @@ async def believe(url: str, seconds: float) -> tuple[int, truth.Verdict]:
 
     async def put_back() -> None:
         connection = await asyncpg.connect(url, server_settings={"search_path": "fleetcron"})
-        while not stop.is_set():
-            # To now, not farther: what is late by then would be judged anew, and the ledger has no such key.
-            await connection.execute(
-                "UPDATE cursors SET cursor_ms = greatest(cursor_ms - 20000, db_now_ms()), next_due_ms ="
-                " next_due_ms - 20000 WHERE cursor_ms > db_now_ms() + 30000 AND random() < 0.3"
-            )
-            await asyncio.sleep(0.02)
-        await connection.close()
+        try:
+            while not stop.is_set():
+                # To now, not farther: what is late by then would be judged anew, and the ledger has no such key.
+                with suppress(asyncpg.DeadlockDetectedError):  # the planners try again, and so do we
+                    await connection.execute(
+                        "UPDATE cursors SET cursor_ms = greatest(cursor_ms - 20000, db_now_ms()), next_due_ms ="
+                        " next_due_ms - 20000 WHERE cursor_ms > db_now_ms() + 30000 AND random() < 0.3"
+                    )
+                await asyncio.sleep(0.02)
+        finally:
+            await connection.close()
 
     async with opened(url) as engine:
         store = Store(engine)

@@ -39,12 +39,15 @@ def line(answer: str, *reasons: str, covered_by: int | None = None) -> Line:
     return Line(answer, frozenset(reasons), covered_by)
 
 
-def late_ones(ticks: When, found: list[int], grace_ms: int, now_ms: int) -> list[int]:
+def late_ones(
+    ticks: When, found: list[int], grace_ms: int, now_ms: int, start_deadline_ms: int | None = None
+) -> list[int]:
     """Those of some ticks in a row that are late: their grace is over, or the next tick is there."""
     late = []
     for at, tick in enumerate(found):
         following = found[at + 1] if at + 1 < len(found) else ticks.next(tick)
-        if (following is not None and now_ms > following) or now_ms > ticks.start(tick) + grace_ms:
+        too_late = start_deadline_ms is not None and now_ms > tick + start_deadline_ms
+        if too_late or (following is not None and now_ms > following) or now_ms > ticks.start(tick) + grace_ms:
             late.append(tick)
     return late
 
@@ -145,7 +148,7 @@ class ExpectedJob:
     def _plan(self, found: list[int], now_ms: int, *, later: bool = False) -> None:
         rule = self.piece.definition.misfire
         ticks = self.piece.when
-        late = late_ones(ticks, found, rule.grace_ms, now_ms)
+        late = late_ones(ticks, found, rule.grace_ms, now_ms, self.piece.definition.start_deadline_ms)
         fates = self._late(self.piece, late, now_ms)
         fates |= {tick: Run(ticks.start(tick)) for tick in found if tick not in fates}
         self._write(self.piece, fates)
@@ -167,6 +170,16 @@ class ExpectedJob:
     # -- changes
 
     def edit(self, definition: Definition, now_ms: int, book: Book) -> None:
+        created = self.piece.created_ms
+        if self.state in ("active", "paused") and definition.timing(created) == self.piece.definition.timing(created):
+            self.revision += 1  # the same rules go on; only what was planned ahead is planned anew
+            self.piece.revisions.add(self.revision)
+            self.piece.definition = definition
+            self.changed = now_ms
+            if self.state == "active":
+                self._withdraw(now_ms)
+                self.mark = min(self.mark, now_ms)
+            return
         self._leave(now_ms)
         self.revision += 1
         if self.state == "finished":
@@ -214,10 +227,11 @@ class ExpectedJob:
 
     def end(self, now_ms: int, reason: str, answered: Iterable[int]) -> None:
         """Cancelled or deleted: what has no answer yet is cancelled. `answered` is what the store has."""
+        ended: list[int] = []
         if self.state in ("active", "paused"):
             if self.state == "active":
-                found = self.piece.ticks(self.mark, now_ms)
-                self._write(self.piece, {tick: line("cancelled", reason) for tick in found})
+                ended = self.piece.ticks(self.mark, now_ms)
+                self._write(self.piece, {tick: line("cancelled", reason) for tick in ended})
                 self._withdraw(now_ms)
                 self._close(now_ms)
             else:
@@ -225,10 +239,12 @@ class ExpectedJob:
             for piece in self.waiting:
                 found = piece.ticks(piece.begin, now_ms)
                 self._write(piece, {tick: line("cancelled", reason) for tick in found})
+                ended += found
             self.waiting.clear()
-        for tick in self.open - set(answered):
-            self.fates[tick] = line("cancelled", reason)
-        self.open.clear()
+        unanswered = self.open - set(answered)
+        for tick in unanswered:  # one that was cancelled and is deleted before anybody wrote so may tell either
+            self.fates[tick] = line("cancelled", *{reason, "job_cancelled" if self.state == "ended" else reason})
+        self.open = unanswered | set(ended)
         self.revision += 1
         self.state = "ended"
 
@@ -271,7 +287,7 @@ class ExpectedJob:
         self, now_ms: int, definition: Definition, book: Book, *, used: int, revisions: set[int] | None = None
     ) -> None:
         self.piece = Piece(now_ms, definition, self.piece.created_ms, book, revisions or {self.revision}, used)
-        self.mark = now_ms
+        self.mark = self.changed = now_ms
 
     # -- the law
 

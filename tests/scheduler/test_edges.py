@@ -69,7 +69,7 @@ def test_a_delete_is_told_as_a_delete() -> None:
         await world.desk.create(EVERY_MINUTE)
         await world.desk.pause(TENANT, "a")
         await world.clock.advance(5 * MINUTE)
-        await world.desk.edit(replace(EVERY_MINUTE, description="paused"))
+        await world.desk.edit(replace(EVERY_MINUTE, misfire=MisfireRule("skip", grace_ms=1)))
         await world.clock.advance(5 * MINUTE)
         await world.desk.delete(TENANT, "a")
         await settled(world)
@@ -152,5 +152,76 @@ def test_a_calendar_that_takes_all_that_is_left_makes_a_job_stuck_and_not_finish
         await world.clock.advance(HOUR)
         await settled(world)
         assert [each.run.scheduled_for_ms for each in await world.store.history.runs(Span())] == [NOON + HOUR]
+
+    lived(scenario)
+
+
+@pytest.mark.parametrize("policy", ["latest", "all"])
+def test_edits_that_keep_the_schedule_do_not_multiply_what_is_caught_up(policy: str) -> None:
+    """Four edits of the description in a paused hour are no four paused windows."""
+
+    async def scenario(world: World) -> None:
+        rule = MisfireRule(policy, limit=2)  # type: ignore[arg-type]
+        definition = replace(EVERY_MINUTE, misfire=rule)
+        await world.desk.create(definition)
+        await world.desk.pause(TENANT, "a", policy)  # type: ignore[arg-type]
+        for number in range(4):
+            await world.clock.advance(10 * MINUTE)
+            await world.desk.edit(replace(definition, description=f"take {number}"))
+        await world.desk.resume(TENANT, "a")
+        await settled(world)
+        assert len(await world.store.history.runs(Span())) == {"latest": 1, "all": 2}[policy]
+
+    lived(scenario)
+
+
+def test_edits_that_keep_the_schedule_do_not_move_the_window() -> None:
+    """Nobody plans for an hour, somebody edits the description meanwhile: what is older than the window is missed."""
+
+    async def scenario(world: World) -> None:
+        definition = replace(EVERY_MINUTE, misfire=MisfireRule("latest", window_ms=5 * MINUTE))
+        await world.desk.create(definition)
+        await world.clock.advance(10 * MINUTE)
+        await world.desk.edit(replace(definition, description="clearer"))
+        await world.clock.advance(50 * MINUTE + 30 * SECOND)
+        await settled(world)
+        late = [each.run for each in await world.store.history.runs(Span()) if each.run.lane == "catchup"]
+        assert [run.scheduled_for_ms for run in late] == [NOON + 59 * MINUTE]
+
+    lived(scenario)
+
+
+def test_a_tick_past_its_latest_start_is_missed_within_its_grace() -> None:
+    async def scenario(world: World) -> None:
+        rule = MisfireRule("latest", grace_ms=MINUTE)
+        await world.desk.create(replace(EVERY_MINUTE, misfire=rule, start_deadline_ms=5 * SECOND))
+        await world.clock.advance(MINUTE + 11 * SECOND)
+        await settled(world)
+        [each] = await world.store.history.ledger(Span())
+        assert (each.answer.from_ms, each.answer.reason) == (NOON + MINUTE, "start_deadline")
+        assert await world.store.history.runs(Span()) == []
+
+    lived(scenario)
+
+
+def test_late_runs_of_the_live_lane_need_no_room() -> None:
+    async def scenario(world: World) -> None:
+        await world.desk.create(replace(EVERY_MINUTE, misfire=MisfireRule("all", lane="live")))
+        await world.clock.advance(30 * MINUTE + SECOND)
+        await tick(world.store.cursors, world.tables, world.held, lookahead_ms=0)
+        await fill_gaps(world.store.gaps, world.tables, world.held, room=0, rows=500)
+        assert len(await world.store.history.runs(Span())) == 30
+
+    lived(scenario)
+
+
+def test_the_smallest_batches_decide_gaps_too() -> None:
+    async def scenario(world: World) -> None:
+        await world.desk.create(replace(EVERY_MINUTE, misfire=MisfireRule("all")))
+        await world.clock.advance(3 * MINUTE + SECOND)
+        await tick(world.store.cursors, world.tables, world.held, lookahead_ms=0)
+        while (await fill_gaps(world.store.gaps, world.tables, world.held, room=EVERYTHING, rows=1)).gaps:
+            pass
+        assert len(await world.store.history.runs(Span())) == 3
 
     lived(scenario)

@@ -61,7 +61,7 @@ def same(found: dict[int, list[Fate]], wanted: dict[int, Fate]) -> None:
 
 def expected(definition: Definition, ticks: When, found: list[int], noticed: int) -> dict[int, Fate]:
     rule = definition.misfire
-    late = late_ones(ticks, found, rule.grace_ms, noticed)
+    late = late_ones(ticks, found, rule.grace_ms, noticed, definition.start_deadline_ms)
     fates = late_fates(ticks, late, rule, noticed, start_deadline_ms=definition.start_deadline_ms)
     return fates | {tick: Run(ticks.start(tick)) for tick in found if tick not in fates}
 

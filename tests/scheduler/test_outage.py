@@ -87,7 +87,7 @@ class Expected:
         ticks = when(definition, BEFORE, BOOK)
         found = ticks.between(BEFORE, AFTER + LOOKAHEAD)
         rule = definition.misfire
-        late = late_ones(ticks, found, rule.grace_ms, AFTER)
+        late = late_ones(ticks, found, rule.grace_ms, AFTER, definition.start_deadline_ms)
         fates = late_fates(ticks, late, rule, AFTER, start_deadline_ms=definition.start_deadline_ms)
         fates |= {t: Run(ticks.start(t)) for t in found if t not in fates}
         ranges = []

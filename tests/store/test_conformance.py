@@ -288,6 +288,16 @@ async def amend_leaves_gaps_and_answers(w: World) -> None:
 
 
 @check
+async def gaps_follow_a_job_to_another_region(w: World) -> None:
+    await w.define()
+    await w.clock.set(NOW + 5 * MINUTE)
+    await w.desk.edit(replace(definition("a", EveryEntry(MINUTE, 0)), region="eu"))
+    assert (await w.store.gaps.open(w.held, 10, 10)).gaps == ()
+    await w.desk.edit(definition("a", EveryEntry(MINUTE, 0)))
+    assert [g.gap.from_ms for g in (await w.store.gaps.open(w.held, 10, 10)).gaps] == [NOW]
+
+
+@check
 async def amend_deletes_and_keeps_history(w: World) -> None:
     job_id = await w.define()
     run = Forecast(NOW + MINUTE, NOW + MINUTE)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fleetcron import Cron, Every, Once, ScheduleError
-from fleetcron.times import zones
+from fleetcron.times import days, observed, zones
 from fleetcron.times.calendars import DayCalendar, DayRule, business_days, holidays
 from fleetcron.times.schedule import Schedule
 from fleetcron.times.timetable import Timetable
@@ -576,3 +576,22 @@ def test_a_calendar_is_looked_at_in_the_zone_table_of_the_job():
     ahead = zones.Zone.load("Europe/Berlin", zones.zone("Pacific/Apia").dump())
     timetable = Timetable(Cron("0 12 * * *", ahead), calendars=[excluded("2026-05-05")])
     assert ticks(timetable, utc(2026, 5, 3), utc(2026, 5, 6)) == ["2026-05-03T23:00", "2026-05-05T23:00"]
+
+
+FAR_APART = ("America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca", "Asia/Tokyo", "UTC")
+
+
+@pytest.mark.parametrize("own", FAR_APART)
+@pytest.mark.parametrize("other", FAR_APART)
+def test_the_days_that_another_zone_allows_are_those_that_it_allows_one_by_one(own: str, other: str) -> None:
+    """Between clock changes the days are shifted as one mask; here each is asked by itself."""
+    rule = DayRule(
+        business_days("work", ["MON", "WED", "FRI"], ["12-31", "2011-06-03"], other), require=True, on="next"
+    )
+    for time in (0, 2 * 3600 + 1800, 23 * 3600 + 59 * 60):
+        entry = Cron(f"{time // 60 % 60} {time // 3600} * * *", own)
+        for year in (1, 1970, 2011, 2018, 2026, 2039, 9999):
+            start, length = days.year_start(year), days.YEAR_LENGTHS[days.is_leap(year)]
+            alone = [observed._allows(rule, entry, (start + day) * 86_400 + time) for day in range(length)]
+            mask = observed._allowed_at(rule, entry, time, year)
+            assert [bool(mask >> day & 1) for day in range(length)] == alone, year

@@ -92,7 +92,7 @@ def _progress(jobs: int) -> Iterator[Callable[[int], None]]:
 
 def _show(report: Report, dry_run: bool) -> None:
     rows = [
-        [_MARKS[each.done], f"calendar {each.tenant}/{each.name}", coloured(each.done), _moved(each.jobs)]
+        [_MARKS[each.done], f"calendar {each.tenant}/{each.name}", coloured(each.done), _moved(each.jobs, each.stuck)]
         for each in report.calendars
         if each.done != "unchanged"
     ]
@@ -125,5 +125,8 @@ def _words(done: JobDone) -> str:
     return short(applied.job.definition) + finished
 
 
-def _moved(jobs: int) -> str:
-    return f"moves the ticks of {numbered(jobs, 'job')}" if jobs else ""
+def _moved(jobs: int, stuck: int) -> str:
+    moved = f"moves the ticks of {numbered(jobs, 'job')}" if jobs else ""
+    return (
+        f"{moved}, AND LEAVES {numbered(stuck, 'job')} WITHOUT A TICK: fleetcron jobs shows which" if stuck else moved
+    )

@@ -22,9 +22,16 @@ class CalendarDone:
     name: str
     done: str
     jobs: int = 0  # whose ticks it moves
+    stuck: int = 0  # that have no tick left
 
     def as_json(self) -> dict[str, Any]:
-        return {"tenant": self.tenant, "name": self.name, "done": self.done, "jobs_moved": self.jobs}
+        return {
+            "tenant": self.tenant,
+            "name": self.name,
+            "done": self.done,
+            "jobs_moved": self.jobs,
+            "jobs_stuck": self.stuck,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,7 @@ async def apply(
             store.rehearsed.add(adopted.tables)
         moved = Part("calendar", calendar.tenant, calendar.name) in {table.part for table in adopted.tables}
         done = ("changed" if (calendar.tenant, calendar.name) in known else "created") if moved else "unchanged"
-        report.calendars.append(CalendarDone(calendar.tenant, calendar.name, done, adopted.jobs))
+        report.calendars.append(CalendarDone(calendar.tenant, calendar.name, done, adopted.jobs, adopted.stuck))
     for start in range(0, len(documents.jobs), BATCH):
         batch = documents.jobs[start : start + BATCH]
         report.jobs += await _apply(store, desk, batch)

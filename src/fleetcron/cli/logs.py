@@ -20,8 +20,8 @@ class Ration(logging.Filter):
         self._said: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno < logging.WARNING:
-            return True
+        if record.levelno < logging.WARNING or record.name.startswith("fleetcron.cli"):
+            return True  # a command says each thing once
         key = record.name, str(record.msg)
         at, left_out = self._said.get(key, (None, 0))
         if at is not None and record.created - at < self._again_s:

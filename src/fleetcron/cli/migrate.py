@@ -12,6 +12,7 @@ from fleetcron.cli.tables import table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.config import Config
 from fleetcron.store.migrations import Status, as_sql, known, migrate, status
+from fleetcron.store.postgres_url import parse
 
 
 @click.command("migrate")
@@ -24,7 +25,8 @@ def command(database: Database, sql: bool, only_status: bool, as_json: bool) -> 
     config = database.config()
     engine = "postgres" if config.store.url.startswith("postgres") else "sqlite"
     if sql:
-        click.echo(as_sql(engine), nl=False)
+        schema = parse(config.store.url).schema if engine == "postgres" else ""
+        click.echo(as_sql(engine, schema), nl=False)
         return
     done: list[str] = []
     if only_status and (path := sqlite_path(config.store.url)) and not path.exists():

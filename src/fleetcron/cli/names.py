@@ -13,8 +13,23 @@ from fleetcron.store.store import Store
 
 _LOOKED_AT = 1000
 
+MOST_OF_A_NAME = 200
+
+
+def _who(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    """A name that every database can keep: bytes that are no text are shown as such."""
+    name = value.encode(errors="replace").decode().replace("\0", "?").strip()
+    if not name or len(name) > MOST_OF_A_NAME:
+        raise click.BadParameter(f"write a name of 1 to {MOST_OF_A_NAME} characters")
+    return name
+
+
 by_option = click.option(
-    "--by", metavar="NAME", default=lambda: user(), help="Who the history says did it. [default: your user name]"
+    "--by",
+    metavar="NAME",
+    default=lambda: user(),
+    callback=_who,
+    help="Who the history says did it. [default: your user name]",
 )
 
 

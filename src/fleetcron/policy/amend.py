@@ -69,9 +69,12 @@ def edit(
     job = before.job
     if job.state == "cancelled":
         raise RefusedError(f"{job.definition.seed} is cancelled, which is final; delete it and create it anew")
-    left = _left(before, old, now_ms)
-    at = left.at if timing.max_ticks is not None and before.timing.max_ticks is not None else Position(now_ms)
     paused = job.state == "paused"
+    left = _left(before, old, now_ms)
+    if timing == before.timing and before.at.cursor_ms <= now_ms and job.state in ("active", "paused"):
+        left = Left(before.at, None)  # the same rules: what is undecided is decided as if nothing had happened
+    counted = timing.max_ticks is not None and before.timing.max_ticks is not None
+    at = left.at if counted else replace(left.at, ticks_used=0)
     begun = _Begun(at, None) if paused else _begin(timing, new, at, now_ms, strict=strict)
     amended = _amended(job, now_ms, definition=definition, problem=None)
     after = _standing(replace(amended, state="paused" if paused else "active"), timing, before.shard, begun)

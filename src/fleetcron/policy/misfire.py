@@ -21,19 +21,23 @@ class Decision:
     rest: Gap | None = None
 
 
-def is_late(timetable: Timetable, tick: int, grace_ms: int, now_ms: int) -> bool:
+def is_late(timetable: Timetable, tick: int, grace_ms: int, now_ms: int, start_deadline_ms: int | None = None) -> bool:
     """Lateness counts from the instant at which the run may start. The next tick ends every grace: so only the last
     tick before now can still be in time, whatever the schedule."""
     deadline = timetable.start_ms(tick) + grace_ms
+    if start_deadline_ms is not None:  # past its latest start no grace helps
+        deadline = min(deadline, tick + start_deadline_ms)
     following = timetable.next_ms(tick)
     return now_ms > (deadline if following is None else min(deadline, following))
 
 
-def last_late(timetable: Timetable, after_ms: int, grace_ms: int, now_ms: int) -> int | None:
+def last_late(
+    timetable: Timetable, after_ms: int, grace_ms: int, now_ms: int, start_deadline_ms: int | None = None
+) -> int | None:
     """The last late tick after `after_ms`, if there is one."""
     tick = timetable.prev_ms(now_ms + 1)
     while tick is not None and tick > after_ms:
-        if is_late(timetable, tick, grace_ms, now_ms):
+        if is_late(timetable, tick, grace_ms, now_ms, start_deadline_ms):
             return tick
         tick = timetable.prev_ms(tick)
     return None
@@ -47,7 +51,7 @@ def decide(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: in
     """
     if gap.policy is not None:
         return _late(timing, timetable, gap, now_ms, room)
-    late = last_late(timetable, gap.from_ms, timing.misfire.grace_ms, _noticed(gap, now_ms))
+    late = last_late(timetable, gap.from_ms, timing.misfire.grace_ms, _noticed(gap, now_ms), timing.start_deadline_ms)
     late = gap.from_ms if late is None else min(late, gap.to_ms)
     decision = _late(timing, timetable, replace(gap, to_ms=late), now_ms, room)
     if gap.trimmed:  # the ticks in time came with the first piece: they do not wait for room

@@ -4,6 +4,7 @@ A node whose zone data is newer than the stored tables brings its own; a node wh
 ones. So every node computes the same ticks, whatever its image has.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -32,6 +33,7 @@ class Adoption:
     tables: tuple[Table, ...] = ()
     jobs: int = 0
     withdrawn: int = 0
+    stuck: int = 0  # jobs that have no tick left
 
 
 class Adopter:
@@ -94,7 +96,7 @@ class Adopter:
             return None
         match written:
             case Ok(done):
-                return Adoption(tuple(tables), done.jobs, done.withdrawn)
+                return Adoption(tuple(tables), done.jobs, done.withdrawn, done.stuck)
             case Refused() | Unknown():
                 return None
 
@@ -110,12 +112,19 @@ class Adopter:
         return sorted({*changed, *on_zones})
 
     async def _prepare(self, asked: Sequence[Part], changed: Mapping[Part, Table], epoch: int) -> "Prepared":
-        timings = (await self._stored.affected(asked)).timings
-        made = {key: Timing.from_body(body) for key, body in timings.items()}
+        facts = await self._stored.affected(asked)
+        made = {key: Timing.from_body(body) for key, body in facts.timings.items()}
         parts = [part for timing in made.values() for part in timing.parts()]
         old = (await self._tables.known(parts, epoch)).almanac
         new = (await self._tables.known(parts, epoch, instead=changed)).almanac
-        return {key: (timing, build(timing, old), build(timing, new)) for key, timing in made.items()}
+        prepared = {}
+        for key, timing in made.items():
+            prepared[key] = timing, build(timing, old), build(timing, new)
+            await asyncio.sleep(0)  # heartbeats come first
+        for each in facts.standpoints:  # for what it computes: inside the transaction, others wait for us
+            _rewind(each, prepared, facts.now_ms)
+            await asyncio.sleep(0)
+        return prepared
 
 
 Prepared: TypeAlias = Mapping[int, tuple[Timing, Timetable, Timetable]]

@@ -29,7 +29,7 @@ class GapRound:
 
 async def fill_gaps(gaps: Gaps, tables: Tables, held: Sequence[Held], *, room: int, rows: int = MOST_ROWS) -> GapRound:
     """Decide open gaps, as many as one transaction takes and there is room for."""
-    found = await gaps.open(held, most=rows // 5, room=room)
+    found = await gaps.open(held, most=max(1, rows // 5), room=room)
     if not found.gaps:
         return GapRound()
     left = min(max(0, room - found.catching_up), rows)
@@ -41,7 +41,8 @@ async def fill_gaps(gaps: Gaps, tables: Tables, held: Sequence[Held], *, room: i
     written_rows = 0
     for each in found.gaps:
         timing, timetable = known[each.almanac][each.timing_id]
-        made = decide(timing, timetable, each.gap, found.now_ms, room=left)
+        own = rows if timing.misfire.lane == "live" else left  # the room is for the catch-up lane alone
+        made = decide(timing, timetable, each.gap, found.now_ms, room=own)
         if _is_nothing(each, made.rest, made.runs, made.answers):
             continue  # it waits for room
         settled.append(Settled(each, made.runs, made.answers, made.rest))

@@ -35,7 +35,7 @@ class Plan:
 def plan(timing: Timing, timetable: Timetable, at: Position, now_ms: int, lookahead_ms: int) -> Plan:
     """What to write for a job that stands at `at`. Under `all` the late ticks become a gap, decided piece by piece."""
     last = last_allowed(timing, timetable, at)
-    late = misfire.last_late(timetable, at.cursor_ms, timing.misfire.grace_ms, now_ms)
+    late = misfire.last_late(timetable, at.cursor_ms, timing.misfire.grace_ms, now_ms, timing.start_deadline_ms)
     past = Gap(at.cursor_ms, at.cursor_ms if late is None else min(late, last), "outage", noticed_ms=now_ms)
     horizon = min(now_ms + lookahead_ms, last)
     coming = tuple(islice(timetable.ticks_ms(past.to_ms, horizon), MOST_RUNS))

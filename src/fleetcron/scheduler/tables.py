@@ -1,5 +1,6 @@
 """The fleet's zone tables and calendars, and the timetables made from them: once for all jobs that share them."""
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -118,7 +119,9 @@ class Tables:
             self._timings |= {each: Timing.from_body(body) for each, body in bodies.items()}
         known = await self.known((part for each in ids for part in self._timings[each].parts()), epoch)
         shapes: dict[str, Timetable] = {}
-        for each in ids:
+        for number, each in enumerate(ids):
+            if number % 16 == 15:
+                await asyncio.sleep(0)  # some calendars take a while: heartbeats come first
             timing = self._timings[each]
             if timing.seed is None or any(map(is_hashed, timing.entries)):
                 self._timetables[each, epoch] = build(timing, known.almanac)

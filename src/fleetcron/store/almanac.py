@@ -62,6 +62,7 @@ class Adopted:
     epoch: int
     jobs: int
     withdrawn: int
+    stuck: int = 0  # jobs that have no tick left
 
 
 class AlmanacTables:
@@ -145,7 +146,7 @@ class AlmanacTables:
             )
             yield "notify", {"topic": "jobs"}
             step("adopt.written")
-            return Adopted(begun["epoch"], done["jobs"], done["withdrawn"])
+            return Adopted(begun["epoch"], done["jobs"], done["withdrawn"], sum(r.standpoint.jobs for r in stuck))
 
         return await self._engine.write(script)
 

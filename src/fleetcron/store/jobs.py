@@ -235,6 +235,9 @@ def _leave_behind(amendments: Sequence[Amendment], epoch: int) -> Script[None]:
     gaps = [_gap_row(a, epoch) for a in changed if a.gaps]
     if gaps:
         yield "gaps_insert", {"rows": rows(row for each in gaps for row in each)}
+    homes = [{"job_id": a.after.job.job_id, "region": _region(a.after)} for a in changed if _has_moved(a)]
+    if homes:
+        yield "gaps_move", {"rows": rows(homes)}
     answers = [
         answer_row(answer)
         | {"job_id": a.after.job.job_id, "revision": a.after.job.revision, "almanac": epoch, "noted_ms": a.at_ms}
@@ -246,6 +249,14 @@ def _leave_behind(amendments: Sequence[Amendment], epoch: int) -> Script[None]:
     if amendments:
         yield "job_revisions_insert", {"rows": rows(_revision_row(a) for a in amendments)}
         yield from note_all(_events(amendments, withdrawn))
+
+
+def _region(standing: Standing) -> str:
+    return standing.job.definition.region or "*"
+
+
+def _has_moved(a: Amendment) -> bool:
+    return a.before is not None and _region(a.before) != _region(a.after)
 
 
 def _instants(changed: Sequence[Amendment]) -> list[dict[str, Any]]:

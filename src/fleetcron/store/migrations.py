@@ -86,6 +86,8 @@ async def require_current(engine: Engine) -> None:
 
 async def migrate(engine: Altering) -> list[Migration]:
     """Apply what is missing and say what this call applied. Safe to call from everywhere at once."""
+    if not (await status(engine)).pending:
+        return []  # without waiting for whoever writes just now
     done: list[Migration] = []
     lost = 0
     while True:
@@ -104,11 +106,11 @@ async def migrate(engine: Altering) -> list[Migration]:
                     )
 
 
-def as_sql(engine_name: str) -> str:
+def as_sql(engine_name: str, schema: str = "fleetcron") -> str:
     """Everything as one text, for those who let nobody but themselves change a database. Apply it to an empty one."""
     lines = ["BEGIN;"]
     if engine_name == "postgres":
-        lines += ["CREATE SCHEMA IF NOT EXISTS fleetcron;", "SET LOCAL search_path = fleetcron;"]
+        lines += [f"CREATE SCHEMA IF NOT EXISTS {schema};", f"SET LOCAL search_path = {schema};"]
     lines += [Statements.for_engine(engine_name)["migrations_create"].sql + ";"]
     for migration in known(engine_name):
         values = (

@@ -91,12 +91,38 @@ def _clock_years(zone: Zone) -> tuple[int, int] | None:
 
 def _allowed_at(rule: DayRule, entry: Cron, time: int, year: int) -> int:
     """The days of a year in the schedule's zone that a calendar of another zone allows, for one time of day."""
-    start = days.year_start(year)
-    mask = 0
-    for day in range(days.YEAR_LENGTHS[days.is_leap(year)]):
-        if _allows(rule, entry, (start + day) * DAY + time):
-            mask |= 1 << day
+    start, length = days.year_start(year), days.YEAR_LENGTHS[days.is_leap(year)]
+    zone = rule.calendar.zone or entry.zone
+    first, last = start * DAY + time, (start + length) * DAY + time
+    # Between two changes of either clock the other zone is always as many dates ahead: only around a change of one of
+    # them each day is asked by itself.
+    changes = [
+        after.start // DAY
+        for each in (entry.zone, zone)
+        for _, after in each.changes_between(first - 3 * DAY, last + 3 * DAY)
+    ]
+    odd = {day - start for change in changes for day in range(change - 2, change + 3) if 0 <= day - start < length}
+    allowed, origin = _years_around(rule, year)
+    mask, day = 0, 0
+    for edge in [*sorted(odd), length]:
+        if edge > day:
+            local = (start + day) * DAY + time
+            ahead = (local - entry.zone.offset_at(local) + zone.offset_at(local)) // DAY - (start + day)
+            mask |= (allowed >> start + day + ahead - origin & (1 << edge - day) - 1) << day
+        if edge < length and _allows(rule, entry, (start + edge) * DAY + time):
+            mask |= 1 << edge
+        day = edge + 1
     return mask
+
+
+def _years_around(rule: DayRule, year: int) -> tuple[int, int]:
+    """The allowed days of three years as one row of bits, and the day of its first bit."""
+    years = [each for each in (year - 1, year, year + 1) if days.FIRST_YEAR <= each <= days.LAST_YEAR]
+    origin = days.year_start(years[0]) - 2  # another zone may be a date behind, on the very first day too
+    row = 0
+    for each in years:
+        row |= rule.allowed(each) << days.year_start(each) - origin
+    return row, origin
 
 
 def _allows(rule: DayRule, entry: Cron | Once, local: int) -> bool:
