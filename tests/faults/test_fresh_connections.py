@@ -48,7 +48,7 @@ VERBS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("postgres", marks=pytest.mark.soak)])
 def test_every_verb_may_be_the_first_of_a_connection(store: str, request: pytest.FixtureRequest) -> None:
     """What a verb leaves behind in a connection (temporary tables, settings, statements) is in no other verb's way."""
     if store == "sqlite":

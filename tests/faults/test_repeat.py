@@ -68,30 +68,45 @@ def called_on_an_engine(function: ast.AsyncFunctionDef) -> list[str]:
     ]
 
 
-async def dump(url: str) -> dict[str, list[tuple[str, ...]]]:
+class Dumps:
     """Every row of every table; of events what they say, not when."""
-    rows: dict[str, Any]
-    if url.startswith("sqlite"):
-        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file:
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection: asyncpg.Connection | None = None
+
+    async def __call__(self) -> dict[str, list[tuple[str, ...]]]:
+        rows = await self._postgres() if self._url.startswith("postgres") else self._sqlite()
+        return {table: sorted(map(_without_time if table == "events" else _whole, rows[table])) for table in ALL_TABLES}
+
+    def _sqlite(self) -> dict[str, Any]:
+        with closing(sqlite3.connect(self._url.removeprefix("sqlite:///"))) as file:
             file.row_factory = sqlite3.Row
-            rows = {table: file.execute(f"SELECT * FROM {table}").fetchall() for table in ALL_TABLES}
-    else:
-        connection = await asyncpg.connect(url, server_settings={"search_path": "fleetcron"})
-        rows = {table: await connection.fetch(f"SELECT * FROM {table}") for table in ALL_TABLES}
-        await connection.close()
-    return {
-        table: sorted(
-            tuple(str(row[key]) for key in row.keys() if table != "events" or key not in ("event_id", "at_ms"))  # noqa: SIM118
-            for row in found
-        )
-        for table, found in rows.items()
-    }
+            return {table: file.execute(f"SELECT * FROM {table}").fetchall() for table in ALL_TABLES}
+
+    async def _postgres(self) -> dict[str, Any]:
+        if self._connection is None:
+            self._connection = await asyncpg.connect(self._url, server_settings={"search_path": "fleetcron"})
+        return {table: await self._connection.fetch(f"SELECT * FROM {table}") for table in ALL_TABLES}
+
+    async def close(self) -> None:
+        if self._connection:
+            await self._connection.close()
+
+
+def _whole(row: Any) -> tuple[str, ...]:
+    return tuple(map(str, row))
+
+
+def _without_time(event: Any) -> tuple[str, ...]:
+    return tuple(str(event[key]) for key in event.keys() if key not in ("event_id", "at_ms"))  # noqa: SIM118
 
 
 def test_every_verb_that_writes_may_be_repeated(store_url: str) -> None:
     """The whole story, and what it leaves out, with every write done twice: the second time changes nothing."""
     different: list[str] = []
     repeating: list[Repeating] = []
+    dumps = Dumps(store_url)
 
     def differs(verb: str, once: dict[str, Any], twice: dict[str, Any]) -> None:
         tables = [table for table in ALL_TABLES if once[table] != twice[table]]
@@ -103,7 +118,7 @@ def test_every_verb_that_writes_may_be_repeated(store_url: str) -> None:
         different.append(f"{verb}: {', '.join(tables)}")
 
     def through(engine: Altering) -> Altering:
-        repeating.append(Repeating(engine, lambda: dump(store_url), differs))
+        repeating.append(Repeating(engine, dumps, differs))
         return repeating[-1]
 
     async def scenario() -> None:
@@ -114,11 +129,15 @@ def test_every_verb_that_writes_may_be_repeated(store_url: str) -> None:
                     await the_rest(one)
                 verdict = truth.judge(await tables_of(store_url), one.clock.now_ms())
                 assert verdict.wrong == []
+        await dumps.close()
 
     asyncio.run(scenario())
     assert different == []
     done = set().union(*(one.verbs for one in repeating))
-    assert {"Nodes.give_up_silent" if verb == "give_up_silent" else verb for verb in done} == verbs_that_write()
+    done = {"Nodes.give_up_silent" if verb == "give_up_silent" else verb for verb in done}
+    # A database on PostgreSQL is the copy of one that has its tables already.
+    assert verbs_that_write() - done == (set() if store_url.startswith("sqlite") else {"migrate"})
+    assert done <= verbs_that_write()
 
 
 async def the_rest(one: Life) -> None:
@@ -134,7 +153,10 @@ async def tables_of(url: str) -> truth.Tables:
     return await asyncio.to_thread(truth.read, url)
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["in the first life", "in the second life"])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(0, id="in the first life", marks=pytest.mark.soak), pytest.param(1, id="in the second life")],
+)
 def test_the_reply_to_any_write_may_be_lost(tmp_path: Path, number: int) -> None:
     """Whoever gets no reply looks what became of it; the story ends the same, whichever reply was lost.
 

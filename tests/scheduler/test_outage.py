@@ -2,9 +2,11 @@
 
 import asyncio
 from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from itertools import groupby
 from time import perf_counter
+from typing import Any
 
 import pytest
 
@@ -178,12 +180,12 @@ def test_a_week_without_a_scheduler(
 
     async def compare(world: World) -> None:
         runs: dict[str, dict[int, Run]] = defaultdict(dict)
-        for each in await world.store.history.runs(Span(), limit=EVERYTHING):
+        async for each in paged(world.store.history.runs, lambda each: each.run.run_id):
             run = each.run
             assert run.scheduled_for_ms not in runs[each.name]
             runs[each.name][run.scheduled_for_ms] = Run(run.run_after_ms, run.lane, run.covers, run.window_ms)
         lines: dict[str, list[LedgerLine]] = defaultdict(list)
-        for line in await world.store.history.ledger(Span(), limit=EVERYTHING):
+        async for line in paged(world.store.history.ledger, lambda line: line.entry_id):
             lines[line.name].append(line)
         totals: Counter[str] = Counter()
         for definition in definitions:
@@ -197,6 +199,15 @@ def test_a_week_without_a_scheduler(
         print(f"{engine}: {dict(totals)}")
 
     asyncio.run(outage())
+
+
+async def paged(read: Any, number: Callable[[Any], int]) -> AsyncIterator[Any]:
+    """A few thousand rows at a time: a call has a deadline."""
+    before = None
+    while page := await read(Span(before_id=before), limit=20_000):
+        for each in page:
+            yield each
+        before = number(page[-1])
 
 
 def compare_lines(lines: list[LedgerLine], expected: Expected) -> None:

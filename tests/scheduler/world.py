@@ -303,10 +303,10 @@ class World:
         return max(self.now, job.settled())
 
     async def _quiet_instant(self) -> int:
-        """When tables change: now. That they change next to a claimed run or after a step back is not told."""
-        latest = max((job.settled() for job in self.jobs.values()), default=self.now)
-        if self.now < max(latest, self.tables_ms):
-            await self.clock.set(max(latest, self.tables_ms))
+        """When tables change: now, if there is nothing later that cannot be taken back."""
+        latest = max([self.tables_ms, *(job.settled() for job in self.jobs.values())])
+        if self.now < latest:
+            await self.clock.set(latest)
         await self.see_finished()
         return self.now
 

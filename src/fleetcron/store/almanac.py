@@ -165,6 +165,10 @@ def add_tables(tables: Sequence[Table], epoch: int) -> Script[Refused | None]:
 
 
 def _affected(text: str, now_ms: int, epoch: int) -> Script[Affected]:
+    """New tables hold from now on, but never before what cannot be taken back: a run that a worker has claimed a moment
+    early, and, if the database's clock went back, what was decided before it did."""
+    [last] = yield "almanac_settled", {}
+    now_ms = max(now_ms, last["settled_ms"] or 0)
     timings = yield "timings_using", {"rows": text}
     found = yield "cursors_standing", {"rows": rows({"timing_id": row["timing_id"]} for row in timings)}
     standpoints = [

@@ -82,7 +82,13 @@ class Gaps:
             closed = yield "gaps_close_if_unmoved", {"rows": rows(_seen(s) for s in settled if s.rest is None)}
             shrunk = yield (
                 "gaps_shrink_if_unmoved",
-                {"rows": rows(_seen(s) | {"to_from_ms": s.rest.from_ms} for s in settled if s.rest is not None)},
+                {
+                    "rows": rows(
+                        _seen(s) | {"rest_from_ms": s.rest.from_ms, "rest_to_ms": s.rest.to_ms}
+                        for s in settled
+                        if s.rest is not None
+                    )
+                },
             )
             mine = {row["gap_id"] for row in [*closed, *shrunk]}
             return (yield from _fill([s for s in settled if s.of.gap_id in mine], now_ms))
