@@ -3,6 +3,9 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
 
 from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.definition import Definition
@@ -82,6 +85,26 @@ def test_new_tables_after_a_step_back_of_the_clock() -> None:
         await plan(world)  # ten ticks are skipped
         await world.clock.set(world.now - MINUTE)
         await world.desk.put_calendar(freeze(11))
+        await plan(world, 5 * MINUTE)
+
+    lived(scenario)
+
+
+@pytest.mark.parametrize("first", ["edit", "tables"])
+def test_new_tables_after_a_step_back_behind_a_gap(first: str) -> None:
+    """What an edit or a change of tables left undecided belongs to the rules before it, whatever the clock says then."""
+
+    async def scenario(world: World) -> None:
+        job = every_minute(policy="skip", grace_ms=0)
+        await world.desk.create(job)
+        await world.clock.advance(10 * MINUTE + 30 * SECOND)
+        if first == "edit":
+            await world.desk.edit(replace(job, misfire=MisfireRule("skip", grace_ms=1)))
+        else:
+            await world.desk.put_calendar(freeze(30))
+        await world.clock.set(world.now - MINUTE)
+        await world.desk.put_calendar(freeze(11))
+        await plan(world, 5 * MINUTE)
         await plan(world, 5 * MINUTE)
 
     lived(scenario)

@@ -60,6 +60,7 @@ class World:
     gone: list[ExpectedJob] = field(default_factory=list)
     book: Book = field(default_factory=Book)
     tables_ms: int = 0  # when the tables last changed
+    peak: int = 0  # the latest instant at which a scheduler wrote
 
     @classmethod
     async def begin(cls, store: Store, clock: DatabaseClock, held: list[Held], now_ms: int) -> "World":
@@ -99,6 +100,7 @@ class World:
             done = await tick(self.store.cursors, self.tables, held, lookahead_ms=lookahead_ms)
         assert done.refused is None, done.refused
         self._without_conflicts(first)
+        self.peak = max(self.peak, self.now)
         for job in self.jobs.values():
             if shard_of(job.job_id, SHARDS) in shards:
                 job.round(self.now, lookahead_ms)
@@ -107,6 +109,7 @@ class World:
     async def fill(self, room: int = EVERYTHING) -> GapRound:
         done = await fill_gaps(self.store.gaps, self.tables, self.held, room=room)
         self._without_conflicts(done)
+        self.peak = max(self.peak, self.now)
         if room == EVERYTHING:
             while done.gaps:
                 done = await fill_gaps(self.store.gaps, self.tables, self.held, room=room)
@@ -304,7 +307,7 @@ class World:
 
     async def _quiet_instant(self) -> int:
         """When tables change: now, if there is nothing later that cannot be taken back."""
-        latest = max([self.tables_ms, *(job.settled() for job in self.jobs.values())])
+        latest = max([self.tables_ms, self.peak, *(job.settled() for job in self.jobs.values())])
         if self.now < latest:
             await self.clock.set(latest)
         await self.see_finished()
