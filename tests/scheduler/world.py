@@ -59,8 +59,7 @@ class World:
     jobs: dict[str, ExpectedJob] = field(default_factory=dict)  # by name, those that are not deleted
     gone: list[ExpectedJob] = field(default_factory=list)
     book: Book = field(default_factory=Book)
-    tables_ms: int = 0  # when the tables last changed
-    peak: int = 0  # the latest instant at which a scheduler wrote
+    since: dict[Part, int] = field(default_factory=dict)  # the instant after which the tables of the fleet hold
 
     @classmethod
     async def begin(cls, store: Store, clock: DatabaseClock, held: list[Held], now_ms: int) -> "World":
@@ -92,7 +91,6 @@ class World:
         """Plan until nothing is due. `before_writing` happens between the first round's decision and its write."""
         held = [one for one in self.held if one.shard in shards]
         if before_writing is not None:
-            await self._quiet_instant()
             await tick(Slow(self.store.engine, before_writing), self.tables, held, lookahead_ms=lookahead_ms)
         done = await tick(self.store.cursors, self.tables, held, lookahead_ms=lookahead_ms)
         first = done
@@ -100,7 +98,6 @@ class World:
             done = await tick(self.store.cursors, self.tables, held, lookahead_ms=lookahead_ms)
         assert done.refused is None, done.refused
         self._without_conflicts(first)
-        self.peak = max(self.peak, self.now)
         for job in self.jobs.values():
             if shard_of(job.job_id, SHARDS) in shards:
                 job.round(self.now, lookahead_ms)
@@ -109,7 +106,6 @@ class World:
     async def fill(self, room: int = EVERYTHING) -> GapRound:
         done = await fill_gaps(self.store.gaps, self.tables, self.held, room=room)
         self._without_conflicts(done)
-        self.peak = max(self.peak, self.now)
         if room == EVERYTHING:
             while done.gaps:
                 done = await fill_gaps(self.store.gaps, self.tables, self.held, room=room)
@@ -152,6 +148,8 @@ class World:
             known.edit(definition, now, self.book)
         elif applied.done == "refused":
             self._is_right_to_refuse(definition, known, now, strict=strict)
+        if applied.done in ("created", "changed"):
+            self._meet(self._parts(definition), self.now)
         return applied
 
     def _created(self, job_id: str, definition: Definition, now: int) -> ExpectedJob:
@@ -241,17 +239,17 @@ class World:
     # -- tables
 
     async def put_calendar(self, document: CalendarDocument) -> None:
-        now = await self._quiet_instant()
+        await self.see_finished()
         adopted = await self.desk.put_calendar(document)
         if self.book.calendars.get(document.name) == document:
             assert not adopted.tables
             return
         known = {**self.book.calendars, document.name: document}
-        await self._tables_changed(replace(self.book, calendars=known), Part("calendar", TENANT, document.name), now)
+        await self._tables_changed(replace(self.book, calendars=known), Part("calendar", TENANT, document.name))
 
     async def adopt_zone(self, name: str, dump: str) -> None:
         """A node with newer zone data starts."""
-        now = await self._quiet_instant()
+        await self.see_finished()
         own = {name: dump}
 
         def source(wanted: str) -> Zone:
@@ -261,11 +259,12 @@ class World:
         if done.tables:
             assert [table.part.name for table in done.tables] == [name]
             known = {**self.book.zones, name: dump}
-            await self._tables_changed(replace(self.book, zones=known), Part("zone", "", name), now)
+            await self._tables_changed(replace(self.book, zones=known), Part("zone", "", name))
 
-    async def _tables_changed(self, book: Book, part: Part, now: int) -> None:
+    async def _tables_changed(self, book: Book, part: Part) -> None:
         self.book = book
-        coming = await self._coming()
+        now = await self._adopted(part)
+        coming = await self._coming(now)
         for job in self.jobs.values():
             if job.state not in ("active", "paused"):
                 continue
@@ -283,7 +282,24 @@ class World:
             if kept:
                 same = set(job.piece.ticks(now, max(planned, default=now))) - job.claimed
                 assert planned == same, "forecasts stayed that are no ticks any more, or are not all"
-        self.tables_ms = now
+
+    async def _adopted(self, part: Part) -> int:
+        """The instant after which new tables hold: now, but never before what cannot be taken back."""
+        _, tables = await self.store.almanac.all(part.kind)
+        [now] = [table.since_ms for table in tables if table.part == part]
+        asking = [job for job in self.jobs.values() if part in self._parts(job.piece.definition)]
+        ahead = [job for job in asking if job.state in ("active", "paused") and job.mark > self.now]
+        settled = max([self.now, *self.since.values(), *(job.settled() for job in ahead)])
+        assert settled <= now <= max([settled, *(tick for job in ahead for tick in job.open)])
+        self.since[part] = now
+        if part.kind == "calendar":
+            self._meet([Part("zone", "", name) for name in self.book.calendars[part.name].zones()], now)
+        return now
+
+    def _meet(self, parts: Sequence[Part], now: int) -> None:
+        """Zones that are new to the fleet come with what asks them first."""
+        for part in parts:
+            self.since.setdefault(part, now)
 
     def _parts(self, definition: Definition) -> list[Part]:
         parts = definition.timing(0).parts()
@@ -294,24 +310,15 @@ class World:
 
     async def _instant(self, name: str) -> int:
         """When a change of a job begins: now, but never before what cannot be taken back. Such is the change before
-        it, a run that was claimed early, and, after a step back of the clock, every answer that was given before."""
-        if self.now < self.tables_ms:  # a step back over a change of tables is not told
-            await self.clock.set(self.tables_ms)
+        it, also of its tables, a run that was claimed early, and, after a step back of the clock, every answer that was
+        given before."""
         await self.see_finished()
         job = self.jobs.get(name)
         if job is None:
             return self.now
         if any(tick > self.now for tick in job.open):
             await self.fill()
-        return max(self.now, job.settled())
-
-    async def _quiet_instant(self) -> int:
-        """When tables change: now, if there is nothing later that cannot be taken back."""
-        latest = max([self.tables_ms, self.peak, *(job.settled() for job in self.jobs.values())])
-        if self.now < latest:
-            await self.clock.set(latest)
-        await self.see_finished()
-        return self.now
+        return max([self.now, job.settled(), *(self.since.get(part, 0) for part in self._parts(job.piece.definition))])
 
     async def see_finished(self) -> None:
         if all(job.state != "active" or job.piece.has_more(self.now) for job in self.jobs.values()):
@@ -319,14 +326,15 @@ class World:
         for each in await self.store.jobs.list(JobFilter(tenant=TENANT), 100):
             job = self.jobs.get(each.job.definition.name)
             if job is not None and each.job.state == "finished" and job.state == "active":
+                changed = max(job.changed, each.job.updated_ms)
                 job.finish(self.now)
-                job.changed = max(job.changed, each.job.updated_ms)
+                job.changed = changed  # it ended when the scheduler wrote so, not when we see it
 
-    async def _coming(self) -> dict[str, set[int]]:
+    async def _coming(self, now: int) -> dict[str, set[int]]:
         """The forecasts, by job."""
         found: dict[str, set[int]] = {}
         for run in (await self._read())[0]:
-            if run.scheduled_for_ms > self.now and run.lane == "live":
+            if run.scheduled_for_ms > now and run.lane == "live":
                 found.setdefault(run.job_id, set()).add(run.scheduled_for_ms)
         return found
 

@@ -15,12 +15,15 @@ from fleetcron.model.rules import MisfirePolicy
 from fleetcron.model.shard import shard_of
 from fleetcron.model.standing import Standing
 from fleetcron.policy import amend
+from fleetcron.scheduler import dependencies
 from fleetcron.scheduler.adopt import Adopter, Adoption
 from fleetcron.scheduler.tables import Tables, build
 from fleetcron.steps import step
+from fleetcron.store.admission import RefusedJobs
 from fleetcron.store.almanac import Table
 from fleetcron.store.jobs import Found
 from fleetcron.store.store import Store
+from fleetcron.store.upstreams import Around
 from fleetcron.store.written import Ok, Refused, Unknown
 from fleetcron.times.instants import from_ms
 from fleetcron.times.timetable import Timetable
@@ -58,6 +61,8 @@ class Decided:
 
 
 Wish: TypeAlias = Callable[[Found, Name, str], Awaitable[Decided]]
+Refusal: TypeAlias = Callable[[Job], str | None]  # why this job is not to be changed, asked at the moment of the change
+Condition: TypeAlias = Callable[[Job], bool]  # what must hold at that moment; otherwise the job is left unchanged
 
 
 class Desk:
@@ -72,15 +77,25 @@ class Desk:
         self._number = shards
         self._new_id = new_id
 
-    async def apply(self, definitions: Sequence[Definition], *, strict: bool = False) -> list[Applied]:
+    async def apply(
+        self,
+        definitions: Sequence[Definition],
+        *,
+        strict: bool = False,
+        refuse: Refusal | None = None,
+        beside: Sequence[Definition] = (),
+    ) -> list[Applied]:
         """Create the jobs that do not exist and edit the others. One answer for each, in order.
 
         Strict refuses what can never fire; otherwise such a job is finished at once and the ledger says what it missed.
+        Jobs may depend on each other in any order, and on those `beside`, which a dry run has applied before.
         """
-        answers: list[Applied] = []
-        for start in range(0, len(definitions), BATCH):
-            answers += await self._apply(definitions[start : start + BATCH], strict)
-        return answers
+        ordered = dependencies.upstream_first(definitions)
+        answers: dict[Name, Applied] = {}
+        for start in range(0, len(ordered), BATCH):
+            for each in await self._apply(ordered[start : start + BATCH], strict, refuse, beside):
+                answers[each.tenant, each.name] = each
+        return [answers[_name_of(definition)] for definition in definitions]
 
     async def create(self, definition: Definition) -> Applied:
         """Create a job; a RefusedError if its name is taken or it can never fire."""
@@ -103,16 +118,20 @@ class Desk:
 
         return _checked((await self._settle([_name_of(definition)], {_name_of(definition): wish}))[0])
 
-    async def pause(self, tenant: str, name: str, on_resume: MisfirePolicy | None = None) -> Applied:
+    async def pause(
+        self, tenant: str, name: str, on_resume: MisfirePolicy | None = None, *, only_if: Condition | None = None
+    ) -> Applied:
         """Stop planning. `on_resume` says what is to become of the ticks meanwhile: skip (the default), latest, all."""
         chosen = on_resume or amend.DEFAULT_ON_RESUME
         return await self._steer(
-            (tenant, name), lambda before, table, now: amend.pause(before, table, now, self._actor, chosen)
+            (tenant, name), lambda before, table, now: amend.pause(before, table, now, self._actor, chosen), only_if
         )
 
-    async def resume(self, tenant: str, name: str, policy: MisfirePolicy | None = None) -> Applied:
+    async def resume(
+        self, tenant: str, name: str, policy: MisfirePolicy | None = None, *, only_if: Condition | None = None
+    ) -> Applied:
         return await self._steer(
-            (tenant, name), lambda before, table, now: amend.resume(before, table, now, self._actor, policy)
+            (tenant, name), lambda before, table, now: amend.resume(before, table, now, self._actor, policy), only_if
         )
 
     async def cancel(self, tenant: str, name: str) -> Applied:
@@ -120,20 +139,25 @@ class Desk:
             (tenant, name), lambda before, table, now: amend.cancel(before, table, now, self._actor)
         )
 
-    async def delete(self, tenant: str, name: str) -> Applied:
+    async def delete(self, tenant: str, name: str, *, only_if: Condition | None = None) -> Applied:
         return await self._steer(
-            (tenant, name), lambda before, table, now: amend.delete(before, table, now, self._actor)
+            (tenant, name), lambda before, table, now: amend.delete(before, table, now, self._actor), only_if
         )
 
     async def put_calendar(self, document: CalendarDocument) -> Adoption:
         return await self._adopter.calendar(document, self._actor)
 
-    async def _apply(self, definitions: Sequence[Definition], strict: bool) -> list[Applied]:
+    async def _apply(
+        self, definitions: Sequence[Definition], strict: bool, refuse: Refusal | None, beside: Sequence[Definition]
+    ) -> list[Applied]:
         async def wish(found: Found, name: Name, job_id: str) -> Decided:
+            before = found.standings.get(name)
+            if refuse is not None and before is not None and (reason := refuse(before.job)):
+                return Decided(applied=Applied(*name, "refused", before.job, reason=reason))
             return await self._wish_definition(wanted[name], found, job_id, strict=strict)
 
         wanted = {_name_of(definition): definition for definition in definitions}
-        return await self._settle(list(wanted), dict.fromkeys(wanted, wish))
+        return await self._settle(list(wanted), dict.fromkeys(wanted, wish), beside)
 
     async def _wish_definition(self, definition: Definition, found: Found, job_id: str, *, strict: bool) -> Decided:
         name = _name_of(definition)
@@ -162,11 +186,18 @@ class Desk:
         made = amend.create(job, timing, timetable, shard, found.now_ms, strict=strict)
         return Decided(made, brought=tuple(brought))
 
-    async def _steer(self, name: Name, decide: Callable[[Standing, Timetable, int], Amendment | None]) -> Applied:
+    async def _steer(
+        self,
+        name: Name,
+        decide: Callable[[Standing, Timetable, int], Amendment | None],
+        only_if: Condition | None = None,
+    ) -> Applied:
         async def wish(found: Found, name: Name, job_id: str) -> Decided:  # noqa: ARG001
             before = found.standings.get(name)
             if before is None:
                 return Decided(applied=_missing(name))
+            if only_if is not None and not only_if(before.job):
+                return Decided(applied=Applied(*name, "unchanged", before.job, before.next_due_ms))
             try:
                 made = decide(before, await self._timetable(before, found.epoch), found.now_ms)
             except RefusedError as error:
@@ -181,7 +212,20 @@ class Desk:
         known = await self._tables.known(standing.timing.parts(), epoch)
         return build(standing.timing, known.almanac)
 
-    async def _settle(self, names: Sequence[Name], wishes: dict[Name, Wish]) -> list[Applied]:
+    async def _as_of(self, found: Found, name: Name) -> Found:
+        """A change begins now, but never before what cannot be taken back: the change before it, its tables (which know
+        nothing of the ticks before them), a run that a worker has claimed a moment early, and, if the database's clock
+        went back, whatever was answered before it did."""
+        standing = found.standings.get(name)
+        if standing is None:
+            return found
+        tables = await self._tables.known(standing.timing.parts(), found.epoch)
+        latest = max(standing.job.updated_ms, tables.since_ms, standing.settled_ms or 0)
+        return replace(found, now_ms=max(found.now_ms, latest))
+
+    async def _settle(
+        self, names: Sequence[Name], wishes: dict[Name, Wish], beside: Sequence[Definition] = ()
+    ) -> list[Applied]:
         """Read, decide, write; again for those whose job has moved meanwhile."""
         answers: dict[Name, Applied] = {}
         ids: dict[Name, str] = {}
@@ -195,9 +239,12 @@ class Desk:
                 await self._shards.fix(self._number)
                 continue
             ids |= {name: self._new_id(found.now_ms) for name in open_names if name not in ids}
-            decided = {name: await wishes[name](_as_of(found, name), name, ids[name]) for name in open_names}
+            decided = {name: await wishes[name](await self._as_of(found, name), name, ids[name]) for name in open_names}
             answers |= {name: each.applied for name, each in decided.items() if each.applied is not None}
             amendments = {name: each.amendment for name, each in decided.items() if each.amendment is not None}
+            around, refused = await self._around(amendments, beside)
+            for name, reason in refused.items():
+                answers[name] = _refused(name, amendments.pop(name), reason)
             if not amendments:
                 continue
             brought = {table.part: table for each in decided.values() for table in each.brought}
@@ -207,11 +254,16 @@ class Desk:
                 epoch=found.epoch,
                 shards=found.shards,
                 tables=[brought[part] for part in sorted(brought)],
+                around=around,
             ):
                 case Ok(written):
                     for name, made in amendments.items():
                         if made.after.job.job_id in written:
                             answers[name] = _applied(name, made)
+                case RefusedJobs(jobs=denied):  # the others are asked for again, without these
+                    for name, made in amendments.items():
+                        if (denial := denied.get(made.after.job.job_id)) is not None:
+                            answers[name] = _refused(name, made, denial)
                 case Refused(reason):
                     why = reason
                 case Unknown(reason):  # to wish it again would be refused, or done twice, if it was done
@@ -224,6 +276,16 @@ class Desk:
             raise StoreUnavailable(f"{'/'.join(missing[0])} could not be changed: {why}", hint="try again")
         return [answers[name] for name in names]
 
+    async def _around(
+        self, amendments: dict[Name, Amendment], beside: Sequence[Definition]
+    ) -> tuple[Around | None, dict[Name, str]]:
+        """The dependencies that these changes touch, and what they refuse."""
+        starts, ends = dependencies.asked(amendments)
+        if not starts and not ends:
+            return None, {}
+        around = await self._jobs.around(starts, ends)
+        return around, dependencies.refusals(amendments, around, beside)
+
     async def _was_written(self, made: Amendment) -> bool:
         """Is this one of the job's latest revisions? One of somebody else would have another actor or instant."""
         job = made.after.job
@@ -232,18 +294,13 @@ class Desk:
         return wanted in [(each.revision, each.action, each.actor, each.at_ms) for each in found]
 
 
-def _as_of(found: Found, name: Name) -> Found:
-    """A change begins now, but never before what cannot be taken back: the change before it, a run that a worker has
-    claimed a moment early, and, if the database's clock went back, whatever was answered before it did."""
-    standing = found.standings.get(name)
-    if standing is None:
-        return found
-    return replace(found, now_ms=max(found.now_ms, standing.job.updated_ms, standing.settled_ms or 0))
-
-
 def _applied(name: Name, made: Amendment) -> Applied:
     done = _DONE[made.action]
     return Applied(*name, done, made.after.job, made.after.next_due_ms)
+
+
+def _refused(name: Name, made: Amendment, reason: str) -> Applied:
+    return Applied(*name, "refused", None if made.before is None else made.before.job, reason=reason)
 
 
 def _missing(name: Name) -> Applied:

@@ -49,6 +49,7 @@ class Known:
 
     almanac: Almanac
     brought: list[Table] = field(default_factory=list)
+    since_ms: int = 0  # all of them hold after this instant
 
 
 class Tables:
@@ -106,7 +107,8 @@ class Tables:
         calendars: dict[tuple[str, str], Calendar] = {
             (part.tenant, part.name): document.build(named.__getitem__) for part, document in documents.items()
         }
-        return Known(Almanac(epoch, named, calendars), brought)
+        since_ms = max((table.since_ms for table in found.values()), default=0)
+        return Known(Almanac(epoch, named, calendars), brought, since_ms)
 
     async def _read(self, parts: list[Part], epoch: int, instead: Mapping[Part, Table]) -> dict[Part, Table]:
         stored = await self._stored.read([part for part in parts if part not in instead], epoch) if parts else []

@@ -1,7 +1,7 @@
 """Zone tables and calendars in the database: read by epoch, changed only together with the jobs that they move."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fleetcron.events import Event
@@ -23,6 +23,7 @@ class Table:
     hash: str
     release: str
     body: str
+    since_ms: int = field(default=0, compare=False)  # it holds after this instant; 0 if the fleet has not met it
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,8 @@ class AlmanacTables:
             groups = rows(_rewind_row(g, rewind, affected.now_ms) for g, rewind in enumerate(rewinds))
             [done] = yield "cursors_rewind", {"groups": groups, "at_ms": affected.now_ms, "epoch": epoch}
             [begun] = yield "almanac_advance", {}
-            yield "almanac_insert", {"rows": _table_rows(tables), "epoch": begun["epoch"]}
+            inserted = {"rows": _table_rows(tables), "epoch": begun["epoch"], "at_ms": affected.now_ms}
+            yield "almanac_insert", inserted
             yield from note_all(events)
             if done["withdrawn"]:
                 yield from note_all([Event("runs_withdrawn", count=done["withdrawn"], detail={"by": "tables"})])
@@ -166,11 +168,12 @@ def add_tables(tables: Sequence[Table], epoch: int) -> Script[Refused | None]:
 
 def _affected(text: str, now_ms: int, epoch: int) -> Script[Affected]:
     """New tables hold from now on, but never before what cannot be taken back: a run that a worker has claimed a moment
-    early, and, if the database's clock went back, what was decided before it did."""
-    [last] = yield "almanac_settled", {}
-    now_ms = max(now_ms, last["settled_ms"] or 0)
+    early, the tables before them, and, if the database's clock went back, what was decided before it did."""
     timings = yield "timings_using", {"rows": text}
-    found = yield "cursors_standing", {"rows": rows({"timing_id": row["timing_id"]} for row in timings)}
+    ids = rows({"timing_id": row["timing_id"]} for row in timings)
+    [last] = yield "almanac_settled", {"rows": ids, "now_ms": now_ms}
+    now_ms = max(now_ms, last["settled_ms"] or 0)
+    found = yield "cursors_standing", {"rows": ids}
     standpoints = [
         Standpoint(
             row["timing_id"],
@@ -214,4 +217,5 @@ def _table_rows(tables: Iterable[Table]) -> str:
 
 
 def _table(row: Row) -> Table:
-    return Table(Part(row["kind"], row["tenant"], row["name"]), row["hash"], row["release"], row["body"])
+    part = Part(row["kind"], row["tenant"], row["name"])
+    return Table(part, row["hash"], row["release"], row["body"], row["noted_ms"])

@@ -1,5 +1,5 @@
 -- The zone tables and calendars that hold at an epoch.
-SELECT a.kind, a.tenant, a.name, a.hash, a.release, a.epoch, b.body
+SELECT a.kind, a.tenant, a.name, a.hash, a.release, a.epoch, a.noted_ms, b.body
 FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (kind TEXT, tenant TEXT, name TEXT)
 JOIN almanac AS a ON a.kind = n.kind AND a.tenant = n.tenant AND a.name = n.name
     AND a.epoch = (SELECT max(m.epoch) FROM almanac AS m

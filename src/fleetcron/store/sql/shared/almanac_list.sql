@@ -1,5 +1,5 @@
 -- Every zone or calendar that the fleet knows, as it holds at an epoch.
-SELECT a.kind, a.tenant, a.name, a.hash, a.release, a.epoch, b.body
+SELECT a.kind, a.tenant, a.name, a.hash, a.release, a.epoch, a.noted_ms, b.body
 FROM almanac AS a
 JOIN almanac_bodies AS b ON b.hash = a.hash
 WHERE a.kind = :kind AND a.epoch = (

@@ -1,5 +1,5 @@
 -- The zone tables and calendars that hold at an epoch.
-SELECT a.kind, a.tenant, a.name, a.hash, a.release, a.epoch, b.body
+SELECT a.kind, a.tenant, a.name, a.hash, a.release, a.epoch, a.noted_ms, b.body
 FROM (
     SELECT value ->> 'kind' AS kind, value ->> 'tenant' AS tenant, value ->> 'name' AS name
     FROM json_each(:rows)

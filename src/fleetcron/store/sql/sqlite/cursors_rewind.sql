@@ -31,7 +31,7 @@ FROM temp.moved WHERE gap_from_ms IS NOT NULL;
 INSERT INTO temp.gone
 SELECT r.run_id, r.run_after_ms, r.job_id
 FROM temp.moved AS m
-JOIN runs AS r ON r.job_id = m.job_id AND r.scheduled_for_ms > :at_ms AND r.kind = 'tick' AND r.lane = 'live'
+JOIN runs AS r ON r.job_id = m.job_id AND r.scheduled_for_ms > :at_ms AND r.kind <> 'manual' AND r.kind = 'tick' AND r.lane = 'live'
     AND r.state = 'planned'
 JOIN upcoming AS u ON u.run_after_ms = r.run_after_ms AND u.run_id = r.run_id;
 DELETE FROM upcoming WHERE EXISTS (

@@ -4,5 +4,5 @@ FROM (
     SELECT value ->> 'job_id' AS job_id, value ->> 'at_ms' AS at_ms
     FROM json_each(:rows)
 ) AS n
-JOIN runs AS r ON r.job_id = n.job_id AND r.kind = 'tick' AND r.scheduled_for_ms > n.at_ms
+JOIN runs AS r ON r.job_id = n.job_id AND r.kind <> 'manual' AND r.kind = 'tick' AND r.scheduled_for_ms > n.at_ms
 ORDER BY n.job_id

@@ -7,7 +7,7 @@ FROM (
     SELECT value ->> 'job_id' AS job_id, value ->> 'at_ms' AS at_ms
     FROM json_each(:rows)
 ) AS n
-JOIN runs AS r ON r.job_id = n.job_id AND r.scheduled_for_ms > n.at_ms AND r.kind = 'tick' AND r.lane = 'live'
+JOIN runs AS r ON r.job_id = n.job_id AND r.scheduled_for_ms > n.at_ms AND r.kind <> 'manual' AND r.kind = 'tick' AND r.lane = 'live'
     AND r.state = 'planned'
 JOIN upcoming AS u ON u.run_after_ms = r.run_after_ms AND u.run_id = r.run_id;
 DELETE FROM upcoming WHERE EXISTS (
