@@ -18,7 +18,7 @@ from fleetcron.executors.performer import SUCCEEDED
 from fleetcron.executors.programs import Chunks, Program, Programs
 from fleetcron.executors.reports import Declined, Done, LogChunk, Outbox, Tell
 from fleetcron.executors.supervisor import End, Order
-from fleetcron.executors.verdicts import Why, limited, signal_name, stopped
+from fleetcron.executors.verdicts import OVERDUE, Why, limited, signal_name, stopped
 from fleetcron.model.outcome import Failed, Fault, Lost, Outcome
 from fleetcron.model.target import CommandTarget, Target
 
@@ -147,6 +147,8 @@ def order_for(assignment: Assignment, config: ExecutorConfig, environment: Mappi
 def _outcome(running: _Running, end: End) -> Outcome:
     if end["error"] is not None:
         return Failed(Fault(*end["error"]))
+    if end["overdue"]:
+        return OVERDUE
     if end["timed_out"]:
         return stopped("timeout", running.assignment.timeout_ms, "")
     if end["asked"] and running.why is not None:

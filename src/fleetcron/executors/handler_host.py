@@ -24,7 +24,7 @@ from fleetcron.executors.host_talk import AT_ONCE, reports_of, row_of
 from fleetcron.executors.programs import Programs
 from fleetcron.executors.reports import Declined, Done, Report
 from fleetcron.executors.supervisor import End, Order
-from fleetcron.executors.verdicts import Why, limited, signal_name, stopped
+from fleetcron.executors.verdicts import OVERDUE, Why, limited, signal_name, stopped
 from fleetcron.executors.wire import Wire
 from fleetcron.model.outcome import Failed, Fault, Lost, Outcome
 
@@ -233,15 +233,20 @@ class HandlerHost:
         reason = self.retired_because if self._was_killed else _NONSENSE if self._wire.is_broken else _how(end)
         last_words = limited(end["tail"], _LAST_WORDS, keep_end=True) if end and not self._was_killed else None
         flights, self.flights.by_key = self.flights.by_key, {}
-        is_alone = len(flights) == 1
+        is_alone, is_overdue = len(flights) == 1, end is not None and end["overdue"]
         reports = [
-            Done(*key, self._outcome(flight, reason, last_words or None, is_alone), flight.started_ms, now_ms)
+            Done(
+                *key,
+                OVERDUE if is_overdue else self._outcome(flight, reason, last_words or None, is_alone),
+                flight.started_ms,
+                now_ms,
+            )
             for key, flight in flights.items()
         ]
         if reports:
             self._landlord.host_told(self, reports, ())
         self._end_searches()
-        suspects = frozenset() if is_alone or self._was_killed else map(function_of, flights.values())
+        suspects = () if is_alone or is_overdue or self._was_killed else map(function_of, flights.values())
         self._landlord.host_ended(self, reason, frozenset(suspects))
 
     def _outcome(self, flight: Flight, reason: str, last_words: str | None, is_alone: bool) -> Outcome:

@@ -4,6 +4,9 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+KEEPER: Final = "fleetcron.executors.keeper"
 
 
 def descendants(pid: int) -> list[int]:
@@ -42,6 +45,18 @@ def _searched_children(pid: int) -> list[int]:
 
 
 _HAS_LISTS = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+
+
+def keepers_of(worker: int) -> list[int]:
+    """The keeper of a worker and its supervisors, also when the worker is dead: what they were started with says whose
+    they are. They end after everything below them has."""
+    found: list[int] = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
+            if KEEPER.encode() in words and words[-2:] == [str(worker).encode(), b""]:
+                found.append(int(name))
+    return found
 
 
 def send_to_all(pids: list[int], number: signal.Signals) -> None:

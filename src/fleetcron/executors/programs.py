@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fleetcron.executors.frames import BrokenFrames
+from fleetcron.executors.process_tree import KEEPER
 from fleetcron.executors.supervisor import End, Order
 from fleetcron.executors.wire import Wire
 
@@ -87,6 +88,7 @@ class Programs:
         self._busy: set[_Supervisor] = set()
         self._packets: deque[list[socket.socket]] = deque()
         self._orders = 0
+        self._until_ms: int | None = None
 
     def start(
         self,
@@ -102,8 +104,16 @@ class Programs:
         supervisor.program = program
         program._goes_to(supervisor, self._orders)
         self._busy.add(supervisor)
+        if self._until_ms is not None:
+            supervisor.wire.send(["until", self._until_ms])
         supervisor.wire.send(["run", {**order, "id": self._orders}])
         return program
+
+    def allow_until(self, until_ms: int) -> None:
+        """On the steady clock: what runs then and later is killed, also if this process stands still."""
+        self._until_ms = until_ms
+        for supervisor in self._busy:
+            supervisor.wire.send(["until", until_ms])
 
     async def close(self) -> None:
         """Whatever still runs is killed. Returns when no process is left."""
@@ -157,7 +167,7 @@ class Programs:
         ours.setblocking(False)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "fleetcron.executors.keeper", str(theirs.fileno()), str(os.getpid())],
+                [sys.executable, "-P", "-m", KEEPER, str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 env=self._environment,

@@ -5,7 +5,14 @@ outliving its parent. It reads what the program prints, so that a gigabyte of ou
 the time itself, so that a worker that stands still cannot make a timeout late. And when the worker is gone, even by
 kill -9, the kernel closes the socket between them, and the supervisor ends everything at once.
 
-From the worker: ["run", order], ["stop", id, grace in ms or null]. To the worker: ["log", chunks], ["done", end].
+A worker that stands still (SIGSTOP, a machine that swaps, a debugger) closes nothing, and its lease runs out: others
+take its runs over while its programs go on. So this is a dead man's switch too: with each renewal of its lease the
+worker says until when programs may go on, on the steady clock, which all processes of a machine share. Past that
+moment the supervisor kills everything, whoever is asleep. Handler hosts are programs like all others, so that this one
+switch is enough. A worker that is awake stops its work before that moment, with more consideration.
+
+From the worker: ["run", order], ["stop", id, grace in ms or null], ["until", ms]. To the worker: ["log", chunks],
+["done", end].
 """
 
 import errno
@@ -39,7 +46,8 @@ class Order(TypedDict):
 
 
 class End(TypedDict):
-    """How it ended. `code` is negative for a signal. `left`: processes that could not be killed."""
+    """How it ended. `code` is negative for a signal. `overdue`: the worker has not said that it may go on. `left`:
+    processes that could not be killed."""
 
     started_ms: int
     finished_ms: int
@@ -47,6 +55,7 @@ class End(TypedDict):
     error: tuple[str, str] | None
     timed_out: bool
     asked: bool
+    overdue: bool
     tail: str
     total: int
     left: list[int]
@@ -63,6 +72,7 @@ class Supervisor:
         self._unsent = bytearray()
         self._orders: list[Order] = []
         self.asked: dict[int, int | None] = {}  # the grace by order: one may come before its program has begun
+        self.until_ms: int | None = None  # programs may go on until then; None: the worker has no lease
         self.doomed = False  # nobody is interested any more: kill, and go
         self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -156,6 +166,8 @@ class Supervisor:
                     self._orders.append(order)
                 case ["stop", order_id, grace_ms]:
                     self.asked[order_id] = grace_ms
+                case ["until", int(until_ms)]:
+                    self.until_ms = until_ms
         if not data:
             self.doomed = True
 
@@ -195,7 +207,7 @@ class _Watch:
         self._childless = False
         self._kill_ms: int | None = None  # when whoever still lives is to be killed
         self._killed_ms: int | None = None  # when that began
-        self._timed_out = self._was_asked = False
+        self._timed_out = self._was_asked = self._is_overdue = False
         self._term_ms: int | None = None  # when they were asked to end
 
     def until_all_are_gone(self) -> End:
@@ -219,6 +231,7 @@ class _Watch:
             "error": None,
             "timed_out": self._timed_out,
             "asked": self._was_asked,
+            "overdue": self._is_overdue,
             "tail": self._output.tail(),
             "total": self._output.total,
             "left": [] if self._childless else descendants(os.getpid()),
@@ -244,7 +257,11 @@ class _Watch:
         if self._term_ms is not None:
             grace_ms = asked.get(number)
             self._kill_ms = self._term_ms + (self._order["grace_ms"] if grace_ms is None else grace_ms)
-        if self._supervisor.doomed:
+        until_ms = self._supervisor.until_ms
+        is_overdue = until_ms is not None and now_ms >= until_ms
+        if is_overdue and self._code is None and self._killed_ms is None:
+            self._is_overdue = True
+        if self._supervisor.doomed or is_overdue:
             self._kill_ms = now_ms
         if self._kill_ms is not None and now_ms >= self._kill_ms:
             self._killed_ms = self._killed_ms or now_ms
@@ -252,6 +269,8 @@ class _Watch:
 
     def _next_ms(self, now_ms: int) -> int | None:
         moments = [self._pass_on_ms]
+        if self._kill_ms is None or now_ms < self._kill_ms:
+            moments.append(self._supervisor.until_ms)
         if self._kill_ms is None:
             moments.append(self._deadline_ms)
         else:
@@ -308,6 +327,7 @@ def _not_started(error: OSError | ValueError, order: Order, now_ms: int) -> End:
         "error": reason,
         "timed_out": False,
         "asked": False,
+        "overdue": False,
         "tail": "",
         "total": 0,
         "left": [],

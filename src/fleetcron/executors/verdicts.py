@@ -16,6 +16,8 @@ _LONGEST_TEXT: Final = 4_000
 _LONGEST_TRACE: Final = 16_000
 _TOO_DEEP = "nested too deeply"
 
+OVERDUE: Final = Lost(Fault("overdue", "the worker stood still longer than its lease, so its work was ended"))
+
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 

@@ -1,0 +1,48 @@
+"""The executors of one pool, put together from the settings."""
+
+from collections.abc import Callable, Mapping
+
+from fleetcron.clock import Clock
+from fleetcron.config import ExecutorConfig
+from fleetcron.executors.by_target import ByTarget
+from fleetcron.executors.command import Commands
+from fleetcron.executors.executor import Executor
+from fleetcron.executors.handler_hosts import HandlerHosts
+from fleetcron.executors.handlers import Handlers
+from fleetcron.executors.http import HttpCalls
+from fleetcron.executors.inline import Inline
+from fleetcron.executors.programs import Programs
+from fleetcron.executors.reports import Tell
+from fleetcron.model.target import CommandTarget, HttpTarget, PythonTarget
+
+
+def executors(
+    programs: Programs,
+    config: ExecutorConfig,
+    environment: Mapping[str, str],
+    clock: Clock,
+    functions: Mapping[str, Callable[..., object]] | None = None,
+) -> Callable[[str, int, Tell], Executor]:
+    """For a worker, which asks for one for each of its pools. `functions` are those that this process has already: only
+    `isolation: inline` can use them."""
+
+    def make(pool: str, slots: int, tell: Tell) -> Executor:
+        del pool
+        return ByTarget(
+            {
+                PythonTarget: python(slots, tell),
+                CommandTarget: Commands(programs, config, environment, clock, tell),
+                HttpTarget: HttpCalls(config, clock, tell),
+            },
+            tell,
+        )
+
+    def python(slots: int, tell: Tell) -> Executor:
+        if config.isolation == "host":
+            return HandlerHosts(programs, config, slots, environment, clock, tell)
+        handlers = Handlers(config.handlers)
+        for name, function in (functions or {}).items():
+            handlers.add(name, function)
+        return Inline(handlers, config, slots, clock, tell)
+
+    return make
