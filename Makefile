@@ -17,8 +17,15 @@ PYTEST  = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadgroup
 help: ## what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-7s %s\n", $$1, $$2}'
 
-run: $(VENV)/.can-run ## show fleetcron at work
-	@$(BIN)/python -m fleetcron demo
+run: $(VENV)/.can-run ## five example jobs on SQLite, planned and executed until Ctrl-C
+	@echo "In another terminal, in this folder (they read demo.db):"
+	@echo "  export FLEETCRON_DATABASE_URL=sqlite:///demo.db PATH=$(CURDIR)/$(BIN):\$$PATH"
+	@echo "  fleetcron runs --to now           what ran, what was skipped and why; then: fleetcron runs show ID"
+	@echo "  fleetcron runs log ID --follow    what a run prints"
+	@echo "  fleetcron dead                    dead letters: replay or discard them"
+	@echo "  fleetcron jobs                    when each job is next; then: fleetcron jobs trigger report"
+	@echo
+	@PYTHONPATH=examples $(BIN)/python -m fleetcron serve -f examples/demo.yaml --app demo:app --log-level warning
 
 test: lint ## everything: lint, types, import contract, tests against real services
 	@$(PYTEST) $(ARGS)

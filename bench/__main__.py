@@ -7,7 +7,7 @@ import platform
 from collections.abc import Callable
 from dataclasses import asdict
 
-from bench import burst, fuzz, idle, startup, ticks
+from bench import burst, catchup, delay, fairness, fuzz, idle, startup, ticks, work
 from bench.measure import Result, progress
 
 BENCHMARKS: dict[str, Callable[[bool], Result]] = {
@@ -16,6 +16,10 @@ BENCHMARKS: dict[str, Callable[[bool], Result]] = {
     "startup": startup.run,
     "burst": burst.run,
     "idle": idle.run,
+    "delay": delay.run,
+    "work": work.run,
+    "fairness": fairness.run,
+    "catchup": catchup.run,
 }
 
 

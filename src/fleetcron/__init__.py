@@ -1,7 +1,21 @@
 """fleetcron: a distributed cron and job scheduler."""
 
+from typing import TYPE_CHECKING
+
 from fleetcron.errors import FleetcronError, ScheduleError
 from fleetcron.times import Cron, Every, Once
 
+if TYPE_CHECKING:
+    from fleetcron.app import Fleetcron
+
 __version__ = "0.1.0.dev0"
-__all__ = ["Cron", "Every", "FleetcronError", "Once", "ScheduleError", "__version__"]
+__all__ = ["Cron", "Every", "Fleetcron", "FleetcronError", "Once", "ScheduleError", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    """Who only computes ticks does not wait for the rest."""
+    if name == "Fleetcron":
+        from fleetcron.app import Fleetcron
+
+        return Fleetcron
+    raise AttributeError(f"module 'fleetcron' has no attribute '{name}'")

@@ -66,9 +66,11 @@ class Folder:
         return self(*arguments, "--json", **options).json
 
     @contextmanager
-    def serving(self, *arguments: str, shift_s: int | None = None, **env: str) -> Iterator["Serving"]:
+    def serving(
+        self, *arguments: str, shift_s: int | None = None, command: str = "serve", **env: str
+    ) -> Iterator["Serving"]:
         process = subprocess.Popen(
-            [*self._argv(shift_s), "serve", *arguments],
+            [*self._argv(shift_s), command, *arguments],
             cwd=self.path,
             env=self._environment(env),
             stdout=subprocess.PIPE,

@@ -24,7 +24,7 @@ def test_what_is_created_changed_and_left_alone(quick: Folder) -> None:
         "+  default/a  created  every 15m",
         "+  acme/b     created  0 2 * * * Europe/Berlin",
         "2 jobs: 2 created.",
-        "Look at them: fleetcron jobs. Plan their runs: fleetcron serve.",
+        "Look at them: fleetcron jobs. Run them: fleetcron serve.",
     ]
     assert quick("apply", "-f", "jobs.yaml").stdout.splitlines()[0] == "2 jobs: 2 unchanged."
     quick.write("jobs.yaml", TWO.replace("0 2 * * *", "0 3 * * *").replace("[x]", "[x], env: {A: b}"))

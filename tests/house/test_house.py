@@ -23,7 +23,9 @@ def tracked() -> list[Path]:
 
 def test_the_public_names() -> None:
     assert sorted(fleetcron.__all__) == fleetcron.__all__
-    assert set(fleetcron.__all__) == {"Cron", "Every", "FleetcronError", "Once", "ScheduleError", "__version__"}
+    assert set(fleetcron.__all__) == {
+        "Cron", "Every", "Fleetcron", "FleetcronError", "Once", "ScheduleError", "__version__",
+    }  # fmt: skip
     assert issubclass(fleetcron.ScheduleError, ValueError)
 
 

@@ -5,8 +5,9 @@ import pytest
 from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Outcome, Snoozed, Succeeded, TimedOut
 from fleetcron.model.rules import RetryRule
 from fleetcron.model.states import RunState
+from fleetcron.model.transition import Budget, Transition
 from fleetcron.policy import retry
-from fleetcron.policy.settle import Budget, Transition, settle
+from fleetcron.policy.settle import settle
 
 RULE = RetryRule()
 BROKEN = Fault("builtins.ValueError", "no")

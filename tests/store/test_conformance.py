@@ -33,6 +33,7 @@ from fleetcron.store.statements import Statements
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok, Refused
 from fleetcron.times import zones
+from tests.store import check_attempts, check_limits, check_steering, check_upkeep, check_upstreams, check_work
 from tests.store.engines import ALL, DatabaseClock, hand_cranked
 
 NOW = 1_800_000_000_000  # 2027-01-15 08:00:00 UTC
@@ -322,7 +323,7 @@ async def jobs_are_listed_by_filter_and_page(w: World) -> None:
     """S0-24, S0-58: filters; pages go on after the last line."""
     for name in ("a", "b", "c"):
         await w.define(name)
-    await w.desk.create(replace(definition("x"), tenant="acme", type="report", pool="slow"))
+    await w.desk.create(replace(definition("x"), tenant="acme", type="report", pool="slow", managed_by="app:shop"))
     await w.desk.pause("default", "b")
 
     async def names(limit: int = 10, **wanted: object) -> list[str]:
@@ -330,10 +331,11 @@ async def jobs_are_listed_by_filter_and_page(w: World) -> None:
 
     assert await names() == ["x", "a", "b", "c"]
     assert await names(tenant="acme") == await names(type="report") == await names(pool="slow") == ["x"]
+    assert await names(managed_by="app:shop") == ["x"]
     assert await names(state="paused") == await names(name="b") == await names(text="b") == ["b"]
     assert await names(2) == ["x", "a"]
     assert await names(2, after=("default", "a")) == ["b", "c"]
-    assert await names(text="%") == await names(tenant="nobody") == []
+    assert await names(text="%") == await names(tenant="nobody") == await names(managed_by="app:") == []
 
 
 @check
@@ -517,6 +519,10 @@ async def the_schema_is_current(w: World) -> None:
     await require_current(w.store.engine)
     assert await migrate(w.store.engine) == []
     assert not (await status(w.store.engine)).pending
+
+
+for more in (check_upstreams, check_limits, check_attempts, check_steering, check_work, check_upkeep):
+    CHECKS |= more.CHECKS
 
 
 def run(name: str, engine: str, url: str) -> None:

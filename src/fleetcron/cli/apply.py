@@ -1,4 +1,4 @@
-"""`fleetcron apply`: jobs and calendars from files."""
+"""`fleetcron apply`: jobs and calendars from files, and the jobs of an app."""
 
 import asyncio
 import sys
@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import click
 
-from fleetcron.cli.applying import JobDone, Report, apply
+from fleetcron.app.application import PRUNES, Fleetcron
+from fleetcron.cli.applying import JobDone, Report, apply, apply_app
+from fleetcron.cli.apps import app_of, app_option, database_of
 from fleetcron.cli.calendars import stored_calendars
 from fleetcron.cli.changes import change_words
 from fleetcron.cli.connection import Database, database_options, opened, sqlite_path
@@ -19,51 +21,77 @@ from fleetcron.cli.schedules import short
 from fleetcron.cli.tables import coloured, numbered, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.config import Config, StoreConfig
+from fleetcron.scheduler.sync import Prune
 from fleetcron.store.migrations import require_current, status
 from fleetcron.store.store import Store
 
 _SHOWN = 50  # lines
 _FIELDS = 4  # of a job
 _LONG = 2_000  # jobs from which people want to see that something moves
-_MARKS = {"created": "+", "changed": "~", "unchanged": "=", "refused": "!"}
+_MARKS = {
+    "created": "+", "changed": "~", "unchanged": "=", "refused": "!", "resumed": "+", "paused": "-", "deleted": "-",
+}  # fmt: skip
+_TOLD = ("created", "changed", "resumed", "paused", "deleted")
 
 
 @click.command("apply")
 @click.argument("more", nargs=-1, metavar="[FILE]...")
 @files_option
+@app_option
+@click.option("--prune", type=click.Choice(PRUNES), help="What becomes of jobs that vanished from the app's code.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; write nothing.")
 @by_option
 @database_options
 @json_option
 def command(
-    database: Database, more: tuple[str, ...], files: tuple[str, ...], dry_run: bool, by: str, as_json: bool
+    database: Database,
+    more: tuple[str, ...],
+    files: tuple[str, ...],
+    app_name: str | None,
+    prune: Prune | None,
+    dry_run: bool,
+    by: str,
+    as_json: bool,
 ) -> None:
     """Create and change jobs and calendars as the files say. Never deletes.
 
     All files are checked first: nothing is written as long as there is one mistake. Exit code 1 when a job was refused.
+    With --app the jobs of a Python app come after the files; those that vanished from its code are paused.
     """
-    if not files and not more:
+    if not files and not more and app_name is None:
         raise click.UsageError("Which file? For example: fleetcron apply -f jobs.yaml")
-    report = asyncio.run(_run(database.config(), (*files, *more), by, dry_run))
+    if prune is not None and app_name is None:
+        raise click.UsageError("--prune is about the jobs of an app: add --app MODULE:NAME")
+    app = app_of(app_name)
+    config = database_of(app, database).config()
+    report = asyncio.run(_run(config, (*files, *more), app, prune, by, dry_run))
     if as_json:
         told = {"calendars": [each.as_json() for each in report.calendars]}
         print_json(
             {"dry_run": dry_run, "counts": report.counts} | told | {"jobs": [job.as_json() for job in report.jobs]}
         )
     else:
-        _show(report, dry_run)
+        _show(report, dry_run, app_name)
     if report.refused:
         sys.exit(1)
 
 
-async def _run(config: Config, names: tuple[str, ...], by: str, dry_run: bool) -> Report:
+async def _run(
+    config: Config, names: tuple[str, ...], app: Fleetcron | None, prune: Prune | None, by: str, dry_run: bool
+) -> Report:
     loaded = load(names)
     documents = read(loaded)  # first without the database: a mistake is told even if nobody answers there
+    if app is not None:
+        app.definitions()
+    shards = config.scheduler.shards
     async with _rehearsing(config) if dry_run else opened(config, "made") as store:
         if known := await stored_calendars(store):
             documents = read(loaded, known)
         with _progress(len(documents.jobs)) as progress:
-            return await apply(store, documents, actor=by, shards=config.scheduler.shards, progress=progress)
+            report = await apply(store, documents, actor=by, shards=shards, progress=progress)
+        if app is not None:
+            report.jobs += await apply_app(store, app, by=by, shards=shards, prune=prune)
+        return report
 
 
 @asynccontextmanager
@@ -90,13 +118,13 @@ def _progress(jobs: int) -> Iterator[Callable[[int], None]]:
         yield bar.update
 
 
-def _show(report: Report, dry_run: bool) -> None:
+def _show(report: Report, dry_run: bool, app_name: str | None) -> None:
     rows = [
         [_MARKS[each.done], f"calendar {each.tenant}/{each.name}", coloured(each.done), _moved(each.jobs, each.stuck)]
         for each in report.calendars
         if each.done != "unchanged"
     ]
-    done = [job for job in report.jobs if job.applied.done in ("created", "changed")]
+    done = [job for job in report.jobs if job.applied.done in _TOLD]
     # what went wrong comes last, where people look first, and is not lost behind a thousand lines of what went well
     refused = report.refused[:_SHOWN]
     told = [*done[: _SHOWN - len(refused)], *refused]
@@ -105,19 +133,25 @@ def _show(report: Report, dry_run: bool) -> None:
         click.echo(table((), rows))
     if more := len(done) + len(report.refused) - len(told):
         click.echo(f"… and {numbered(more, 'more job')} (--json lists them all)")
+    where = app_name or "these files"
     counts = ", ".join(f"{number:,} {done}" for done, number in report.counts.items() if number)
-    click.echo(f"{numbered(len(report.jobs), 'job')}: {counts}." if report.jobs else "No jobs in these files.")
+    click.echo(f"{numbered(len(report.jobs), 'job')}: {counts}." if report.jobs else f"No jobs in {where}.")
     if dry_run:
         click.echo("This was a dry run: nothing was written.")
     elif report.jobs:
-        click.echo("Look at them: fleetcron jobs. Plan their runs: fleetcron serve.")
+        serve = f"fleetcron serve --app {app_name}" if app_name else "fleetcron serve"
+        click.echo(f"Look at them: fleetcron jobs. Run them: {serve}.")
 
 
 def _words(done: JobDone) -> str:
     applied = done.applied
     if applied.done == "refused":
         return applied.reason or ""
-    if applied.done == "changed":
+    if applied.done in ("paused", "deleted"):
+        return "no longer in the code"
+    if applied.done == "resumed" and not done.changed:
+        return "in the code again"
+    if applied.done in ("changed", "resumed"):
         more = f", and {len(done.changed) - _FIELDS} more" if len(done.changed) > _FIELDS else ""
         return ", ".join(map(change_words, done.changed[:_FIELDS])) + more
     assert applied.job is not None

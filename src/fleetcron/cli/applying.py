@@ -1,10 +1,11 @@
-"""Documents into the store, and what became of each: the work behind `fleetcron apply` and `fleetcron serve -f`."""
+"""Documents and apps into the store, and what became of each job: the work behind `apply` and `serve -f`."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleetcron.app.application import Fleetcron
 from fleetcron.cli.calendars import stored_calendars
 from fleetcron.cli.moments import as_json
 from fleetcron.cli.rehearsal import RehearsalStore
@@ -12,7 +13,10 @@ from fleetcron.model.almanac import Part
 from fleetcron.model.definition import Definition
 from fleetcron.model.job import Change, changes
 from fleetcron.model.reading import Documents
+from fleetcron.model.standing import Standing
+from fleetcron.scheduler.dependencies import upstream_first
 from fleetcron.scheduler.desk import BATCH, Applied, Desk
+from fleetcron.scheduler.sync import Prune
 from fleetcron.store.store import Store
 
 
@@ -65,7 +69,8 @@ class Report:
     @property
     def counts(self) -> Mapping[str, int]:
         counted = Counter(job.applied.done for job in self.jobs)
-        return {done: counted[done] for done in ("created", "changed", "unchanged", "refused")}
+        always = {done: counted[done] for done in ("created", "changed", "unchanged", "refused")}
+        return always | {done: counted[done] for done in ("resumed", "paused", "deleted") if counted[done]}
 
     @property
     def refused(self) -> list[JobDone]:
@@ -86,20 +91,35 @@ async def apply(
         moved = Part("calendar", calendar.tenant, calendar.name) in {table.part for table in adopted.tables}
         done = ("changed" if (calendar.tenant, calendar.name) in known else "created") if moved else "unchanged"
         report.calendars.append(CalendarDone(calendar.tenant, calendar.name, done, adopted.jobs, adopted.stuck))
-    for start in range(0, len(documents.jobs), BATCH):
-        batch = documents.jobs[start : start + BATCH]
-        report.jobs += await _apply(store, desk, batch)
+    ordered = upstream_first(documents.jobs)
+    answers: dict[tuple[str, str], JobDone] = {}
+    beside: list[Definition] = []
+    for start in range(0, len(ordered), BATCH):
+        batch = ordered[start : start + BATCH]
+        answers |= {(each.applied.tenant, each.applied.name): each for each in await _apply(store, desk, batch, beside)}
+        if isinstance(store, RehearsalStore):  # nothing of this batch is there when the next one depends on it
+            beside += [each for each in batch if answers[each.tenant, each.name].applied.done != "refused"]
         progress(len(batch))
+    report.jobs += [answers[each.tenant, each.name] for each in documents.jobs]
     return report
 
 
-async def _apply(store: Store, desk: Desk, batch: Sequence[Definition]) -> list[JobDone]:
-    before = (await store.jobs.find([(each.tenant, each.name) for each in batch])).standings
-    done = []
-    for applied in await desk.apply(batch):
-        was = before.get((applied.tenant, applied.name))
-        changed: Sequence[Change] = ()
-        if applied.done == "changed" and was is not None and applied.job is not None:
-            changed = changes(was.job.definition.as_document(), applied.job.definition.as_document())
-        done.append(JobDone(applied, changed))
-    return done
+async def apply_app(store: Store, app: Fleetcron, *, by: str, shards: int, prune: Prune | None = None) -> list[JobDone]:
+    before = await _before(store, app.definitions())
+    return [_compared(before, applied) for applied in await app.sync(store, prune=prune, by=by, shards=shards)]
+
+
+async def _apply(store: Store, desk: Desk, batch: Sequence[Definition], beside: Sequence[Definition]) -> list[JobDone]:
+    before = await _before(store, batch)
+    return [_compared(before, applied) for applied in await desk.apply(batch, beside=beside)]
+
+
+async def _before(store: Store, definitions: Sequence[Definition]) -> Mapping[tuple[str, str], Standing]:
+    return (await store.jobs.find([(each.tenant, each.name) for each in definitions])).standings
+
+
+def _compared(before: Mapping[tuple[str, str], Standing], applied: Applied) -> JobDone:
+    was = before.get((applied.tenant, applied.name))
+    if applied.done not in ("changed", "resumed") or was is None or applied.job is None:
+        return JobDone(applied)
+    return JobDone(applied, changes(was.job.definition.as_document(), applied.job.definition.as_document()))

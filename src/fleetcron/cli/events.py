@@ -19,6 +19,7 @@ from fleetcron.store.store import Store
 
 _LONGEST = 80
 _NAMED = ("tenant", "name")  # shown as the job
+_WHOLE = ("before", "after")  # documents, which come last
 
 
 @click.command("events")
@@ -65,7 +66,8 @@ def _row(line: EventLine) -> list[str]:
 
 def _words(detail: Mapping[str, Any]) -> str:
     """`revision 2, zone Europe/Berlin`."""
-    said = ", ".join(f"{key.removesuffix('_ms')} {_value(key, value)}" for key, value in detail.items())
+    short_first = sorted(detail.items(), key=lambda item: item[0] in _WHOLE)
+    said = ", ".join(f"{key.removesuffix('_ms')} {_value(key, value)}" for key, value in short_first)
     return printable(said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…")
 
 

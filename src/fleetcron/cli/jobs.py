@@ -24,6 +24,8 @@ COMMANDS: Table = {
     "resume": ("fleetcron.cli.steering:resume", "Plan a paused job again."),
     "cancel": ("fleetcron.cli.steering:cancel", "End a job for good."),
     "delete": ("fleetcron.cli.steering:delete", "Delete a job; its history stays."),
+    "trigger": ("fleetcron.cli.trigger:trigger", "Run a job now, whatever its schedule says."),
+    "backfill": ("fleetcron.cli.backfill:backfill", "Create the runs of past ticks that have none."),
     "export": ("fleetcron.cli.export:export", "Print jobs as YAML that apply accepts."),
 }
 

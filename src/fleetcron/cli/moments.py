@@ -51,10 +51,12 @@ def zone_of(definition: Definition) -> Zone:
 
 
 def instant_ms(text: str | None, option: str) -> int | None:
-    """An instant as somebody wrote it: RFC 3339, in UTC if it has no offset; or a duration, which means so long ago."""
+    """An instant as somebody wrote it: RFC 3339 (UTC without an offset), a duration for so long ago, or now."""
     if text is None:
         return None
     now_ms = to_ms(utc_now())
+    if text == "now":
+        return now_ms
     try:
         return now_ms - duration_ms(text)
     except ScheduleError:
@@ -62,5 +64,5 @@ def instant_ms(text: str | None, option: str) -> int | None:
     try:
         return to_ms(Once(text, "UTC", "shift", "first").at)
     except ScheduleError:
-        hint = "write it as 2027-01-01T09:00:00Z or 2027-01-01, or as 2h for two hours ago"
+        hint = "write it as 2027-01-01T09:00:00Z or 2027-01-01, as 2h for two hours ago, or now"
         raise ScheduleError(f"{option}: '{text}' is not an instant", hint=hint) from None

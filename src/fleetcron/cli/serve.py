@@ -1,14 +1,18 @@
-"""`fleetcron serve`: a node, until it is asked to stop."""
+"""`fleetcron serve`, `scheduler` and `worker`: a node with all roles or with one, until it is asked to stop."""
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from fleetcron import __version__
+from fleetcron.app.application import Fleetcron
+from fleetcron.app.running import fitted, lend_functions
 from fleetcron.cli.applying import Report, apply
+from fleetcron.cli.apps import app_of, app_option, database_of
 from fleetcron.cli.calendars import stored_calendars
 from fleetcron.cli.connection import Database, database_options, sqlite_path
 from fleetcron.cli.files import Loaded, files_option, load, read
@@ -20,38 +24,108 @@ from fleetcron.config import Config
 from fleetcron.config.kinds import masked
 from fleetcron.errors import StoreUnavailable
 from fleetcron.node import Node, stop_on_signals
+from fleetcron.scheduler import sync
 
 log = logging.getLogger(__name__)
 
 _TRY_EVERY_S: Final = 1.0
 _SAY_EVERY: Final = 5  # tries
-_BUILT: Final = ("scheduler",)
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    """What every kind of node takes."""
+    for option in reversed((
+        files_option,
+        app_option,
+        click.option("--region", metavar="NAME", help="Where this node runs. [default: none]"),
+        click.option("--name", metavar="NAME", help="What people call this node. [default: hostname-pid]"),
+        click.option("--log-format", metavar="FORMAT", help="text or json. [default: text]"),
+        click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error. [default: info]"),
+        click.option("--no-wait", is_flag=True, help="Give up at once if PostgreSQL is not there."),
+        database_options,
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+_lookahead = click.option(
+    "--lookahead", metavar="DURATION", help="How long before its tick a run is created. [default: 1m]"
+)
+_shards = click.option(
+    "--shards", metavar="NUMBER", help="Slices of the fleet's jobs, the same on every node. [default: 16]"
+)
+_pools = click.option(
+    "--pool", "pools", multiple=True, metavar="NAME=SLOTS",
+    help="A pool that it serves, and how many runs at a time. Repeatable. [default: default=10]",
+)  # fmt: skip
+_handlers = click.option(
+    "--handlers", multiple=True, metavar="MODULE[:FUNCTION]",
+    help="Python functions that jobs may call. Repeatable. [default: those of --app]",
+)  # fmt: skip
 
 
 @click.command("serve")
-@files_option
-@click.option("--lookahead", metavar="DURATION", help="How long before its tick a run is created. [default: 1m]")
-@click.option("--shards", metavar="NUMBER", help="Slices of the fleet's jobs, the same on every node. [default: 16]")
-@click.option("--region", metavar="NAME", help="Where this node runs. [default: none]")
-@click.option("--name", metavar="NAME", help="What people call this node. [default: hostname-pid]")
-@click.option("--log-format", metavar="FORMAT", help="text or json. [default: text]")
-@click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error. [default: info]")
-@click.option("--no-wait", is_flag=True, help="Give up at once if PostgreSQL is not there.")
-@database_options
-def command(database: Database, files: tuple[str, ...], no_wait: bool, **flags: str | None) -> None:
-    """Plan runs until SIGTERM or SIGINT (Ctrl-C). Creates or updates the tables first, then applies the files.
+@_lookahead
+@_shards
+@_pools
+@_handlers
+@_options
+def command(**options: Any) -> None:
+    """Plan runs and execute them until SIGTERM or SIGINT (Ctrl-C).
 
-    The log goes to standard error. Exit code 0 after a stop that was asked for.
+    Creates or updates the tables first, then applies files and app. The log goes to standard error. Exit code 0 after a
+    stop that was asked for.
     """
-    rooms = {"lookahead": "scheduler", "shards": "scheduler"}
-    config = database.config({f"{rooms.get(flag, 'node')}.{flag}": value for flag, value in flags.items()})
+    _run(None, **options)
+
+
+@click.command("scheduler")
+@_lookahead
+@_shards
+@_options
+def scheduler(**options: Any) -> None:
+    """Plan runs, and leave executing them to workers. Otherwise like serve."""
+    _run("scheduler", **options)
+
+
+@click.command("worker")
+@_pools
+@_handlers
+@_options
+def worker(**options: Any) -> None:
+    """Execute runs that schedulers plan. Otherwise like serve.
+
+    Asked to stop, it claims nothing more, waits for what runs (worker.drain), and hands the rest back.
+    """
+    _run("worker", **options)
+
+
+_ROOMS: Final = {
+    "lookahead": "scheduler", "shards": "scheduler", "pools": "worker", "handlers": "executor",
+}  # fmt: skip
+
+
+def _run(
+    role: str | None, *, database: Database, files: tuple[str, ...], app_name: str | None, no_wait: bool, **flags: Any
+) -> None:
+    app = app_of(app_name)
+    given = {f"{_ROOMS.get(flag, 'node')}.{flag}": _text(value) for flag, value in flags.items()}
+    if role is not None:
+        given["node.roles"] = role
+    config = database_of(app, database).config(given)
     loaded = load(files)
     read(loaded)  # mistakes are told before anything is touched
+    if app is not None:
+        config = fitted(config, app.definitions())
     set_up(config.node)
-    asyncio.run(_serve(config, loaded, wait=not no_wait and sqlite_path(config.store.url) is None))
+    asyncio.run(_serve(config, loaded, app, wait=not no_wait and sqlite_path(config.store.url) is None))
 
 
-async def _serve(config: Config, loaded: Loaded, *, wait: bool) -> None:
+def _text(value: str | tuple[str, ...] | None) -> str | None:
+    return (",".join(value) or None) if isinstance(value, tuple) else value
+
+
+async def _serve(config: Config, loaded: Loaded, app: Fleetcron | None, *, wait: bool) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
     node = await _started(config, stop, wait=wait)
@@ -60,6 +134,10 @@ async def _serve(config: Config, loaded: Loaded, *, wait: bool) -> None:
     try:
         if loaded.sources:
             _tell(await _applied(node, loaded))
+        if app is not None:
+            lend_functions(app, node)
+            shards = node.config.scheduler.shards
+            sync.tell(app.managed_by, await app.sync(node.store, by=user(), shards=shards))
         await _greet(node)
         await node.run(stop)
     finally:
@@ -107,22 +185,32 @@ async def _greet(node: Node) -> None:
     ]
     if not active and not paused:
         lines[1] = "There is no job yet: fleetcron apply -f jobs.yaml"
-    unbuilt = [role for role in node.row.roles if role not in _BUILT]
-    if unbuilt:
-        log.warning("the role %s does not exist yet in this release", " and ".join(unbuilt))
+    lines.append(_duty(node))
     if node.config.node.log_format == "json":
         for line in lines:
             log.info(line)
         return
     flag = " (with the same --database)" if node.config.source_of("store.url") == "flag" else ""
     lines.append(f"Look at it: fleetcron jobs, fleetcron runs, fleetcron nodes{flag}. Stop it: Ctrl-C.")
-    lines.append("It plans and stores runs. Nothing executes them yet: workers come with the next release.")
     click.echo("\n".join(lines))
+
+
+def _duty(node: Node) -> str:
+    """What it does, in one line."""
+    pools = ", ".join(f"{name} ({slots} at a time)" for name, slots in node.config.worker.slots().items())
+    works = f"executes those of the pool{'s' if len(node.config.worker.slots()) > 1 else ''} {pools}"
+    match sorted(node.row.roles):
+        case ["scheduler"]:
+            return "It plans runs; workers execute them: fleetcron worker"
+        case ["worker"]:
+            return f"It plans nothing, and {works}"
+    return f"It plans runs, and {works}"
 
 
 def _next(next_ms: int | None, now_ms: int) -> str:
     if next_ms is None:
         return ""
     if next_ms <= now_ms:
-        return f"; ticks since {utc(next_ms)} ({distance(next_ms, now_ms)}) are late and decided now: fleetcron ledger"
+        since = f"{utc(next_ms)} ({distance(next_ms, now_ms)})"
+        return f"; ticks since {since} are decided now: fleetcron runs, fleetcron ledger"
     return f"; the next tick is {utc(next_ms)} ({distance(next_ms, now_ms)})"

@@ -9,6 +9,7 @@ from fleetcron.config.settings import (
     SchedulerConfig,
     Shown,
     StoreConfig,
+    WorkerConfig,
 )
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "SchedulerConfig",
     "Shown",
     "StoreConfig",
+    "WorkerConfig",
     "load",
     "read",
 ]

@@ -52,4 +52,19 @@ def nonsense(config: Config) -> list[Mistake]:
         "nobody would be warned before it matters",
         "write less",
     )
+    worker = config.worker
+    refuse(
+        worker.renew_s > worker.lease_ttl_s / 3,
+        "worker.renew",
+        f"{span(worker.renew_s)} is more than a third of the lease ({span(worker.lease_ttl_s)}): "
+        "one late renewal would stop all work",
+        f"write {span(worker.lease_ttl_s / 3)} or less, or a longer worker.lease_ttl",
+    )
+    refuse(
+        store.statement_timeout_s > worker.lease_ttl_s / 4,
+        "worker.lease_ttl",
+        f"{span(worker.lease_ttl_s)} is less than four statement timeouts ({span(store.statement_timeout_s)} each): "
+        "one slow statement would stop all work",
+        f"write {span(4 * store.statement_timeout_s)} or more, or a shorter store.deadline",
+    )
     return found

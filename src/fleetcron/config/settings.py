@@ -96,7 +96,9 @@ class NodeConfig:
         Word(r"[a-z0-9][a-z0-9._-]{0,62}", "small letters, digits, dots, underscores and dashes, as in eu-west"),
         "where this node runs; without it the node plans only jobs without a home region",
     )
-    roles: tuple[str, ...] = _setting(("scheduler",), SomeOf(("scheduler", "worker", "api")), "what this node does")
+    roles: tuple[str, ...] = _setting(
+        ("scheduler", "worker"), SomeOf(("scheduler", "worker", "api")), "what this node does"
+    )
     log_format: str = _setting("text", OneOf(("text", "json")), "how the log is written")
     log_level: str = _setting(
         "info", OneOf(("debug", "info", "warning", "error")), "entries below this are left out of the log"
@@ -105,6 +107,41 @@ class NodeConfig:
     def named(self, host: str, pid: int) -> str:
         """The node's name for people (S1-15: hostname-pid)."""
         return self.name or f"{host}-{pid}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    pools: tuple[str, ...] = _setting(
+        ("default=10",),
+        Several(
+            r"[a-z0-9][a-z0-9._-]{0,199}(=[1-9][0-9]{0,3})?",
+            "write default=10, reports=2: the pools that this worker serves, each with its slots",
+        ),
+        "pools that this worker serves, each with the number of runs that it executes at the same time",
+    )
+    lease_ttl_s: float = _setting(
+        30,
+        Duration(1, 3600),
+        "how long runs stay with a worker that has not renewed its lease: what a crash costs at most, and 5 s more",
+    )
+    renew_s: float = _setting(7.5, Duration(0.1, 1200), "how often a worker renews its lease")
+    drain_s: float = _setting(
+        30, Duration(0, DAY_S), "how long attempts may go on when the worker is asked to stop, before they are ended"
+    )
+    ahead_s: float = _setting(
+        1,
+        Duration(0, 30, "a run that was claimed is not taken back by an edit any more"),
+        "how long before its instant a run is claimed, and held until then",
+    )
+    poll_s: float = _setting(5, Duration(0.05, 60), "how long a worker sleeps at most when no hint comes")
+
+    def slots(self) -> dict[str, int]:
+        """By pool. A pool without a number has ten."""
+        found = {}
+        for entry in self.pools:
+            name, _, number = entry.partition("=")
+            found[name] = int(number or 10)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +194,7 @@ class Config:
     scheduler: SchedulerConfig = SchedulerConfig()
     coordination: CoordinationConfig = CoordinationConfig()
     node: NodeConfig = NodeConfig()
+    worker: WorkerConfig = WorkerConfig()
     executor: ExecutorConfig = ExecutorConfig()
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)  # of the settings that somebody set
 
@@ -198,6 +236,7 @@ ROOMS: Mapping[str, type[Any]] = {
     "scheduler": SchedulerConfig,
     "coordination": CoordinationConfig,
     "node": NodeConfig,
+    "worker": WorkerConfig,
     "executor": ExecutorConfig,
 }
 

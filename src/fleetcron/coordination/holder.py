@@ -229,7 +229,7 @@ class Holder:
         able = [
             one
             for one in view.nodes
-            if one.node.node_id == me or (one.alive and one.node.schedules and one.node.node_id not in silent)
+            if one.node.schedules and (one.node.node_id == me or (one.alive and one.node.node_id not in silent))
         ]
         nodes = {one.node.node_id: one.node.region for one in with_good_clocks(able, self._config.skew_refuse_ms)}
         before, self.deserted = self.deserted, deserted(nodes, view.job_regions)

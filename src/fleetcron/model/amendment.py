@@ -25,3 +25,9 @@ class Amendment:
     gaps: tuple[Gap, ...] = ()
     answers: tuple[Answer, ...] = ()
     notice: MisfirePolicy | Literal["cancel"] | None = None
+
+    @property
+    def changes_dependencies(self) -> bool:
+        """Whether the job comes to depend on other jobs than before."""
+        before = () if self.before is None else self.before.job.definition.depends_on
+        return before != self.after.job.definition.depends_on

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from fleetcron.model import writing
 from fleetcron.model.entry import entry_document, entry_from, is_hashed
@@ -25,8 +25,7 @@ from fleetcron.model.rules import (
 from fleetcron.model.target import Target, handler_name, target_document, target_from
 from fleetcron.model.tenant import DEFAULT_TENANT
 from fleetcron.model.timing import Timing
-
-OnUpstreamFailure: TypeAlias = Literal["skip", "run", "wait"]
+from fleetcron.model.upstream import OnUpstreamFailure
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +73,13 @@ class Definition:
     def seed(self) -> str:
         """What H and jitter stand on: a job that is made again keeps its slot."""
         return f"{self.tenant}/{self.name}"
+
+    def claim_key(self, job_id: str) -> str | None:
+        """What only so many runs may hold at a time: the job, or a key that it shares with others. None: no bound."""
+        rule = self.overlap
+        if rule.concurrency_key is not None:
+            return f"k:{self.tenant}:{rule.concurrency_key}"
+        return None if rule.policy == "allow" and rule.max_running is None else f"j:{job_id}"
 
     def timing(self, created_ms: int) -> Timing:
         """What decides its ticks. It names the job only where the ticks depend on it, so that others can share it."""

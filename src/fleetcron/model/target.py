@@ -59,6 +59,19 @@ def handler_name(target: Target) -> str:
             return "publish"
 
 
+def handler_key(target: Target) -> str:
+    """What a worker must know to run it."""
+    match target:
+        case PythonTarget(function):
+            return f"python:{function}"
+        case CommandTarget(shell=shell):  # a worker may refuse texts for the shell
+            return "shell" if shell else "command"
+        case HttpTarget():
+            return "http"
+        case PublishTarget(broker):
+            return f"publish:{broker}"
+
+
 def _label(text: str) -> str:
     """One short line, whatever a program is called."""
     return "".join("?" if ord(char) < 32 or ord(char) == 127 else char for char in text[:200]) or "command"

@@ -11,13 +11,13 @@ from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
 from fleetcron.errors import ScheduleError
 from fleetcron.model.entry import ANY_SEED
+from fleetcron.model.name import NAME
 from fleetcron.times.calendars import read_dates
 from fleetcron.times.durations import duration_ms
 from fleetcron.times.expression import parse
 from fleetcron.times.instants import parse_instant, to_ms
 from fleetcron.times.zones import zone
 
-NAME = r"^[a-z0-9][a-z0-9._-]{0,199}$"
 _ZERO = re.compile(r"0+(\.0+)? *(ms|s|m|h|d|w)?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_.]*")

@@ -29,11 +29,14 @@ def delay_ms(rule: RetryRule, failures: int, chance: float, asked_ms: int | None
     return delay + int(min(delay * rule.jitter, MOST_JITTER_MS) * chance)
 
 
-def is_worth_it(rule: RetryRule, error: Fault) -> bool:
-    """Whether this kind of error may pass by itself. `give_up_on` wins; an empty `retry_on` means every other."""
+def is_worth_it(rule: RetryRule, error: Fault, *, permanent: bool = False) -> bool:
+    """Whether this kind of error may pass by itself. `give_up_on` wins; an empty `retry_on` means every other, except
+    those that their executor calls permanent."""
     if any(_names(code, error) for code in rule.give_up_on):
         return False
-    return not rule.retry_on or any(_names(code, error) for code in rule.retry_on)
+    if not rule.retry_on:
+        return not permanent
+    return any(_names(code, error) for code in rule.retry_on)
 
 
 def _names(code: str, error: Fault) -> bool:

@@ -1,36 +1,28 @@
 """Turn what a handler said into what we write. Pure: no clock, no store."""
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Outcome, Snoozed, Succeeded, TimedOut
 from fleetcron.model.rules import RetryRule
 from fleetcron.model.states import RunState
+from fleetcron.model.transition import Budget, Transition
 from fleetcron.policy import retry
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What a run has used up. The attempt number is not part of it: it only rises, and is the fence."""
-
-    failures: int = 0
-    losses: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """What is written because of an outcome. `due_ms` is when the run may start again."""
-
-    state: RunState
-    budget: Budget
-    due_ms: int | None = None
-    error: Fault | None = None
-
-
 def settle(
-    outcome: Outcome, budget: Budget, rule: RetryRule, *, scheduled_for_ms: int, now_ms: int, chance: float
+    outcome: Outcome,
+    budget: Budget,
+    rule: RetryRule,
+    *,
+    scheduled_for_ms: int,
+    now_ms: int,
+    chance: float,
+    permanent: bool = False,
 ) -> Transition:
-    """A run that is to be tried again is never due before its tick: a clock that went back cannot start it early."""
+    """A run that is to be tried again is never due before its tick: a clock that went back cannot start it early.
+
+    `permanent`: whoever executed it says that trying again is no use; only a `retry_on` that names the error does it.
+    """
     match outcome:
         case Succeeded():
             return Transition(RunState.SUCCEEDED, budget)
@@ -45,9 +37,9 @@ def settle(
                 return Transition(RunState.DEAD, spent, error=error)
             return Transition(RunState.RETRYING, spent, max(scheduled_for_ms, now_ms), error)
         case Failed(error, asked_ms):
-            return _failed(error, asked_ms, budget, rule, scheduled_for_ms, now_ms, chance)
+            return _failed(error, asked_ms, budget, rule, scheduled_for_ms, now_ms, chance, permanent)
         case TimedOut(error):
-            return _failed(error, None, budget, rule, scheduled_for_ms, now_ms, chance)
+            return _failed(error, None, budget, rule, scheduled_for_ms, now_ms, chance, permanent)
         case never:
             assert_never(never)  # a new outcome is a type error here
 
@@ -60,9 +52,10 @@ def _failed(
     scheduled_for_ms: int,
     now_ms: int,
     chance: float,
+    permanent: bool,
 ) -> Transition:
     spent = Budget(budget.failures + 1, budget.losses)
-    if spent.failures >= rule.max_attempts or not retry.is_worth_it(rule, error):
+    if spent.failures >= rule.max_attempts or not retry.is_worth_it(rule, error, permanent=permanent):
         return Transition(RunState.DEAD, spent, error=error)
     due = now_ms + retry.delay_ms(rule, spent.failures, chance, asked_ms)
     return Transition(RunState.RETRYING, spent, max(scheduled_for_ms, due), error)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from fleetcron.events import Event
 from fleetcron.model.answer import Answer, Forecast, Gap
@@ -13,6 +13,9 @@ from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.events import note
 from fleetcron.store.rows import held_rows, rows
 from fleetcron.store.written import Refused, Written
+
+# Workers look at what is planned every few seconds. Whoever plans something for sooner tells them.
+SOON_MS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ class Cursors:
         call = _advance_parameters(held, moves) | {
             "epoch": epoch, "now_ms": now_ms, "horizon_ms": horizon_ms, "per_shard": -(-most // len(held)),
         }  # fmt: skip
+        soonest = min((run.run_after_ms for move in moves for run in move.runs), default=0)
 
         def script() -> Script[Advanced | Refused]:
             step("advance.fence")
@@ -105,6 +109,8 @@ class Cursors:
             conflicts = done["wanted"] - done["runs"]
             if conflicts:
                 yield from note(Event("run_conflict", count=conflicts))
+            if done["runs"] and soonest <= now_ms + SOON_MS:
+                yield "notify", {"topic": "work"}
             return Advanced(done["jobs"], done["runs"], conflicts, int(done["answered"]))
 
         return await self._engine.write(script)

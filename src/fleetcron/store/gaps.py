@@ -105,6 +105,8 @@ def _fill(settled: Sequence[Settled], now_ms: int) -> Script[Filled]:
         for run in s.runs
     ]
     [made] = yield "runs_insert_if_absent", {"rows": rows(wanted)}
+    if made["runs"]:
+        yield "notify", {"topic": "work"}
     answers = [
         answer_row(answer)
         | {"job_id": s.of.job_id, "revision": s.of.revision, "almanac": s.of.almanac, "noted_ms": now_ms}

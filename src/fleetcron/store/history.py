@@ -1,14 +1,17 @@
 """What became of ticks, to be read: runs and ledger lines, and what left the normal path."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from fleetcron.model.answer import Answer
-from fleetcron.model.run import Run
+from fleetcron.model.run import Run, RunLine, Waiting
 from fleetcron.model.states import RunState
-from fleetcron.store.engine import Engine, Row, Script
+from fleetcron.store.engine import Call, Engine, Row, Script
+from fleetcron.store.rows import ids, rows
+
+_LAST_ID: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +26,12 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class RunLine:
-    tenant: str
-    name: str
-    run: Run
+class RunShown:
+    """A run with its payload as its job had it (templates are filled in when it starts), and the next tick's run."""
+
+    line: RunLine
+    payload: Mapping[str, Any]
+    next: RunLine | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +66,29 @@ class History:
         self._engine = engine
 
     async def runs(self, span: Span, *, state: str | None = None, limit: int = 100) -> Sequence[RunLine]:
-        """The newest first."""
+        """The newest first. Which runs make the page is found in the smallest table that knows; then all is joined."""
 
         def script() -> Script[list[RunLine]]:
-            found = yield "runs_list", _parameters(span) | {"state": state, "most": limit}
-            return [RunLine(row["tenant"], row["name"], _run(row)) for row in found]
+            [facts] = yield "fleet_now", {}
+            found = yield _page(span, state, facts["now_ms"], limit)
+            return (yield from run_lines((row["run_id"] for row in found), facts["now_ms"]))
+
+        return await self._engine.read(script)
+
+    async def run(self, run_id: int) -> RunShown | None:
+        def script() -> Script[RunShown | None]:
+            [facts] = yield "fleet_now", {}
+            lines = yield from run_lines([run_id], facts["now_ms"])
+            if not lines:
+                return None
+            [line] = lines
+            version = rows([{"job_id": line.run.job_id, "revision": line.run.revision}])
+            found = yield "definitions_read", {"rows": version}
+            own = yield "runs_payload", {"run_id": run_id}
+            after = yield "runs_next_of_job", {"run_id": run_id}
+            following = yield from run_lines((row["run_id"] for row in after), facts["now_ms"])
+            payload = json.loads(own[0]["payload"] if own else found[0]["definition"])
+            return RunShown(line, payload if own else payload["payload"], following[0] if following else None)
 
         return await self._engine.read(script)
 
@@ -74,7 +97,7 @@ class History:
 
         def script() -> Script[list[LedgerLine]]:
             found = yield "ledger_list", _parameters(span) | {"answer": answer, "most": limit}
-            return [_ledger_line(row) for row in found]
+            return [ledger_line(row) for row in found]
 
         return await self._engine.read(script)
 
@@ -99,8 +122,59 @@ def _parameters(span: Span) -> dict[str, object]:
     }
 
 
+def _page(span: Span, state: str | None, now_ms: int, limit: int) -> Call:
+    """Where to look for a page of runs. All filters hold everywhere; each statement has those that its place needs."""
+    page = {"before_id": span.before_id or _LAST_ID, "from_ms": span.from_ms, "to_ms": span.to_ms, "most": limit}
+    tenant: dict[str, object] = {"tenant": span.tenant}
+    job = tenant | {"name": span.name}
+    match state:
+        case "running" | "retrying":
+            return "runs_page_held", page | job | {"state": state, "now_ms": now_ms}
+        case "waiting":
+            return "runs_page_waiting", page | job
+    if span.name is not None:
+        return "runs_page_of_job", page | job | {"state": state, "now_ms": now_ms}
+    match state:
+        case "planned":
+            return "runs_page_planned", page | tenant | {"now_ms": now_ms}
+        case "dead":
+            return "runs_page_dead", page | tenant
+    if span.tenant is not None:
+        return "runs_page_of_tenant", page | tenant | {"state": state}
+    return "runs_page", page | {"state": state}
+
+
+def run_lines(run_ids: Iterable[int], now_ms: int) -> Script[list[RunLine]]:
+    """Part of another script: these runs, the newest first."""
+    text = ids(run_ids)
+    if text == "[]":
+        return []
+    return [_run_line(row) for row in (yield "runs_told", {"ids": text, "now_ms": now_ms})]
+
+
+def _run_line(row: Row) -> RunLine:
+    is_final, is_held = row["finished_ms"] is not None, row["node_id"] is not None
+    resting = not is_held and row["try_ms"] is not None
+    waits = not is_final and row["gate"] is not None
+    return RunLine(
+        tenant=row["tenant"],
+        name=row["name"],
+        pool=row["pool"],
+        run=_run(row),
+        node_id=row["node_id"],
+        begun_ms=row["begun_ms"] if is_held else None,
+        next_ms=row["try_ms"] if resting else None,
+        progress=row["progress"],
+        note=row["note"],
+        cancel=row["cancel"],
+        queued=row["queued_id"] is not None,
+        waiting=Waiting(row["gate"], row["key"], row["since_ms"], row["look_ms"]) if waits else None,
+    )
+
+
 def _run(row: Row) -> Run:
     window = None if row["window_from_ms"] is None else (row["window_from_ms"], row["window_to_ms"])
+    state = RunState(row["state"])
     return Run(
         run_id=row["run_id"],
         job_id=str(row["job_id"]),
@@ -114,11 +188,19 @@ def _run(row: Row) -> Run:
         revision=row["revision"],
         kind=row["kind"],
         lane=row["lane"],
-        state=RunState(row["state"]),
+        state=state,
+        started_ms=row["begun_ms"] if row["started_ms"] is None and state is RunState.RUNNING else row["started_ms"],
+        attempt=row["attempt"],
+        failures=row["failures"],
+        losses=row["losses"],
+        round=row["round"],
+        reason=row["reason"],
+        covered_by=row["covered_by"],
+        asked_by=row["asked_by"],
     )
 
 
-def _ledger_line(row: Row) -> LedgerLine:
+def ledger_line(row: Row) -> LedgerLine:
     answer = Answer(row["from_ms"], row["to_ms"], row["ticks"], row["answer"], row["reason"], row["covered_by_ms"])
     return LedgerLine(
         row["entry_id"],

@@ -12,13 +12,16 @@ from fleetcron.model.amendment import Amendment
 from fleetcron.model.definition import Definition
 from fleetcron.model.job import Job, Revision
 from fleetcron.model.standing import Position, Standing
+from fleetcron.model.target import handler_key
 from fleetcron.model.timing import Timing, timing_id
 from fleetcron.steps import step
+from fleetcron.store.admission import admit
 from fleetcron.store.almanac import Table, add_tables
 from fleetcron.store.cursors import answer_row
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.events import note_all
 from fleetcron.store.rows import rows
+from fleetcron.store.upstreams import Apart, Around, check_together, hold_around, read_around
 from fleetcron.store.written import Refused, Written
 
 _EVENTS = {
@@ -57,6 +60,7 @@ class JobFilter:
     pool: str | None = None
     text: str | None = None  # somewhere in the name
     after: tuple[str, str] | None = None  # (tenant, name) of the last line of the page before
+    managed_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +93,25 @@ class Jobs:
 
         return await self._engine.read(script)
 
+    async def around(self, starts: Sequence[tuple[str, str]], ends: Sequence[tuple[str, str]]) -> Around:
+        """What the jobs upstream of `starts` depend on, and who depends on `ends`."""
+        return await self._engine.read(lambda: read_around(starts, ends))
+
     async def amend(
-        self, amendments: Sequence[Amendment], *, epoch: int, shards: int | None = None, tables: Sequence[Table] = ()
+        self,
+        amendments: Sequence[Amendment],
+        *,
+        epoch: int,
+        shards: int | None = None,
+        tables: Sequence[Table] = (),
+        around: Around | None = None,
     ) -> Written[frozenset[str]]:
         """Write changes; the answer has the ids of the jobs that were changed.
 
         A change is written only if its job still stands where the change was decided, and a new job only if its name is
         free; the others are left out. All of it is refused if the zone tables, the calendars or the number of shards
-        have changed meanwhile. Safe to repeat: what was written no longer stands where it was.
+        have changed meanwhile, or the dependencies around these jobs, or (RefusedJobs) if a tenant has reached a limit.
+        Safe to repeat: what was written no longer stands where it was.
         """
 
         def script() -> Script[frozenset[str] | Refused]:
@@ -107,6 +122,10 @@ class Jobs:
             fleet = yield "fleet_shards_hold", {}
             if shards is not None and [int(row["value"]) for row in fleet] != [shards]:
                 return Refused("the jobs were divided into another number of shards")
+            if around is not None and not (yield from hold_around(around)):
+                return Refused("other changes have changed what these jobs depend on")
+            if (denied := (yield from admit(amendments))) is not None:
+                return denied
             refusal = yield from add_tables(tables, epoch)
             if refusal is not None:
                 return refusal
@@ -114,6 +133,8 @@ class Jobs:
             created = yield from _create([a for a in amendments if a.before is None])
             changed = yield from _change([a for a in amendments if a.before is not None])
             done = [a for a in amendments if a.after.job.job_id in created | changed]
+            if around is not None:
+                check_together(amendments, created | changed)
             yield from _leave_behind(done, epoch)
             step("amend.written")
             if done:
@@ -124,6 +145,8 @@ class Jobs:
             return await self._engine.write(script)
         except _Claimed:
             return Refused("a worker has claimed a run that is later than the change")
+        except Apart:
+            return Refused("some of the jobs have moved, and others depend on them")
 
     async def list(self, wanted: JobFilter, limit: int) -> list[JobLine]:
         after = wanted.after or ("", "")
@@ -137,6 +160,7 @@ class Jobs:
                     "state": wanted.state,
                     "type": wanted.type,
                     "pool": wanted.pool,
+                    "managed_by": wanted.managed_by,
                     "text": wanted.text,
                     "after_tenant": after[0],
                     "after_name": after[1],
@@ -320,6 +344,13 @@ def _job_row(a: Amendment) -> Mapping[str, Any]:
         "created_ms": job.created_ms,
         "updated_ms": job.updated_ms,
         "deleted_ms": job.deleted_ms,
+        "priority": definition.priority,
+        "overlap": definition.overlap.policy,
+        "claim_key": definition.claim_key(job.job_id),
+        "max_running": definition.overlap.max_running or 1,
+        "start_deadline_ms": definition.start_deadline_ms,
+        "handler": handler_key(definition.run),
+        "depends": int(bool(definition.depends_on)),
     }
 
 

@@ -34,6 +34,8 @@ class Connector:
             "statement_timeout": str(deadline_ms * 7 // 10),
             "lock_timeout": str(deadline_ms // 2),
             "idle_in_transaction_session_timeout": str(deadline_ms),  # a client that vanished lets go of its locks
+            # The planner takes a batch (JSON) for 100 rows; if probes were dear, it would read whole tables instead.
+            "random_page_cost": "1.1",
         }
 
     @property

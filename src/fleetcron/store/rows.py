@@ -13,3 +13,11 @@ def rows(items: Iterable[Mapping[str, Any]]) -> str:
 
 def held_rows(held: Iterable[Held]) -> str:
     return rows({"region": each.region, "shard": each.shard, "term": each.term} for each in held)
+
+
+def ids(items: Iterable[int]) -> str:
+    return "[" + ",".join(map(str, items)) + "]"
+
+
+def texts(items: Iterable[str]) -> str:
+    return json.dumps(list(items), separators=(",", ":"))

@@ -3,15 +3,29 @@
 from fleetcron.clock import Clock
 from fleetcron.config import StoreConfig
 from fleetcron.store.almanac import AlmanacTables
+from fleetcron.store.attempts import AttemptHistory
+from fleetcron.store.backfills import Backfills
+from fleetcron.store.claims import Claims
+from fleetcron.store.controls import ControlRecords
 from fleetcron.store.cursors import Cursors
+from fleetcron.store.definitions import Definitions
+from fleetcron.store.ends import Attempts
 from fleetcron.store.events import Events
+from fleetcron.store.failing import FailingHistory
 from fleetcron.store.gaps import Gaps
 from fleetcron.store.history import History
 from fleetcron.store.jobs import Jobs
+from fleetcron.store.limits import LimitRecords
 from fleetcron.store.migrations import Altering
 from fleetcron.store.nodes import Nodes
 from fleetcron.store.opening import open_engine
+from fleetcron.store.output import AttemptOutput
+from fleetcron.store.queue import Queue
 from fleetcron.store.shards import Shards
+from fleetcron.store.situations import Situations
+from fleetcron.store.steering import Steering
+from fleetcron.store.sweeping import Sweeping
+from fleetcron.store.workers import Workers
 
 
 class Store:
@@ -25,6 +39,20 @@ class Store:
         self.events = Events(engine)
         self.nodes = Nodes(engine)
         self.shards = Shards(engine)
+        self.queue = Queue(engine)
+        self.workers = Workers(engine)
+        self.claims = Claims(engine)
+        self.definitions = Definitions(engine)
+        self.attempts = Attempts(engine)
+        self.output = AttemptOutput(engine)
+        self.past_attempts = AttemptHistory(engine)
+        self.situations = Situations(engine)
+        self.sweeping = Sweeping(engine)
+        self.failing = FailingHistory(engine)
+        self.limits = LimitRecords(engine)
+        self.steering = Steering(engine)
+        self.backfills = Backfills(engine)
+        self.controls = ControlRecords(engine)
 
     @classmethod
     async def open(cls, config: StoreConfig, clock: Clock) -> "Store":

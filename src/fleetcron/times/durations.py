@@ -37,6 +37,20 @@ def duration_text(ms: int) -> str:
     return f"{ms}ms"
 
 
+def rough_text(ms: int) -> str:
+    """How long it took, for people: 45ms, 2.3s, 3m20s, 2h5m, 3d4h."""
+    if ms < 1000:
+        return f"{ms}ms"
+    if ms < 60_000:
+        return f"{ms // 100 / 10:g}s"
+    for unit, below in (("d", "h"), ("h", "m"), ("m", "s")):
+        whole, rest = divmod(ms, _UNITS_MS[unit])
+        if whole:
+            part = rest // _UNITS_MS[below]
+            return f"{whole}{unit}{part}{below}" if part else f"{whole}{unit}"
+    raise AssertionError(ms)
+
+
 def _read(text: str, name: str) -> int:
     wanted = text.strip().lower()
     if wanted.isascii() and wanted.isdigit() and len(wanted) <= 12:

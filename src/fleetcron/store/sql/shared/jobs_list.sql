@@ -18,6 +18,7 @@ WHERE j.deleted_ms IS NULL
     AND (CAST(:state AS TEXT) IS NULL OR j.state = :state)
     AND (CAST(:type AS TEXT) IS NULL OR j.type = :type)
     AND (CAST(:pool AS TEXT) IS NULL OR j.pool = :pool)
+    AND (CAST(:managed_by AS TEXT) IS NULL OR j.managed_by = :managed_by)
     AND (CAST(:text AS TEXT) IS NULL OR replace(j.name, CAST(:text AS TEXT), '') <> j.name)
     AND (j.tenant, j.name) > (:after_tenant, :after_name)
 ORDER BY j.tenant, j.name

@@ -1,2 +1,3 @@
--- How many catch-up runs are on their way, as far as it matters.
-SELECT count(*) AS runs FROM (SELECT 1 AS one FROM upcoming WHERE lane = 'catchup' LIMIT :most) AS few
+-- How much catch-up is on its way or waits for a worker, counted no farther than needed.
+SELECT (SELECT count(*) FROM (SELECT 1 FROM upcoming WHERE lane = 'catchup' LIMIT :most) AS few)
+     + (SELECT count(*) FROM (SELECT 1 FROM queue WHERE lane = 'catchup' LIMIT :most) AS more) AS runs

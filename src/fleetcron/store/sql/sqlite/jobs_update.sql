@@ -12,14 +12,20 @@ SET tenant = n.tenant,
     definition = n.definition,
     managed_by = n.managed_by,
     updated_ms = n.updated_ms,
-    deleted_ms = n.deleted_ms
-FROM (
-    SELECT value ->> 'job_id' AS job_id, value ->> 'tenant' AS tenant, value ->> 'name' AS name, value ->> 'type'
-        AS type, value ->> 'pool' AS pool, value ->> 'region' AS region, value ->> 'state' AS state, value ->>
-        'on_resume' AS on_resume, value ->> 'problem' AS problem, value ->> 'revision' AS revision, value ->>
-        'definition' AS definition, value ->> 'managed_by' AS managed_by, value ->> 'created_by' AS created_by,
-        value ->> 'created_ms' AS created_ms, value ->> 'updated_ms' AS updated_ms, value ->> 'deleted_ms' AS
-        deleted_ms
-    FROM json_each(:rows)
-) AS n
+    deleted_ms = n.deleted_ms,
+    priority = n.priority,
+    overlap = n.overlap,
+    claim_key = n.claim_key,
+    max_running = n.max_running,
+    start_deadline_ms = n.start_deadline_ms,
+    handler = n.handler,
+    depends = n.depends
+FROM (SELECT value ->> 'job_id' AS job_id, value ->> 'tenant' AS tenant, value ->> 'name' AS name,
+    value ->> 'type' AS type, value ->> 'pool' AS pool, value ->> 'region' AS region, value ->> 'state' AS state,
+    value ->> 'on_resume' AS on_resume, value ->> 'problem' AS problem, value ->> 'revision' AS revision,
+    value ->> 'definition' AS definition, value ->> 'managed_by' AS managed_by, value ->> 'created_by' AS created_by,
+    value ->> 'created_ms' AS created_ms, value ->> 'updated_ms' AS updated_ms, value ->> 'deleted_ms' AS deleted_ms,
+    value ->> 'priority' AS priority, value ->> 'overlap' AS overlap, value ->> 'claim_key' AS claim_key,
+    value ->> 'max_running' AS max_running, value ->> 'start_deadline_ms' AS start_deadline_ms,
+    value ->> 'handler' AS handler, value ->> 'depends' AS depends FROM json_each(:rows)) AS n
 WHERE jobs.job_id = n.job_id

@@ -1,0 +1,90 @@
+"""From a scheduled instant to the first line of the handler, on an idle system; next to APScheduler 3 on PostgreSQL.
+
+Four jobs a second, a quarter of a second apart. Ours is a whole node as `fleetcron serve` starts it: durable runs, the
+handler in a process of its own. A start before its instant would be a broken promise, so the smallest delay is shown.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from time import sleep
+
+from bench.measure import Goal, Result, progress, table
+from bench.server import database
+
+GOAL_P50_MS, GOAL_P99_MS = 1.0, 3.0
+JOBS = 4
+_ROOT = Path(__file__).parent.parent
+_DOCUMENT = "jobs:\n" + "".join(
+    f"  - name: quarter-{number}\n"
+    f"    schedule: {{every: 1s, anchor: 2026-01-01T00:00:00.{number * 250:03}Z}}\n"
+    "    run: {python: 'bench.delay_handler:note'}\n"
+    "    misfire: skip\n"
+    for number in range(JOBS)
+)
+
+
+def run(quick: bool) -> Result:
+    samples = 40 if quick else 240
+    found: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder, database("fleetcron_bench_delay") as url:
+        place = Path(folder)
+        (place / "jobs.yaml").write_text(_DOCUMENT)
+        found["fleetcron, SQLite"] = _ours(place, f"sqlite:///{place}/fleetcron.db", samples)
+        found["fleetcron, PostgreSQL"] = _ours(place, url, samples)
+        found["APScheduler 3, PostgreSQL"] = _peer(place, url, samples)
+    figures = {name: _figures(delays) for name, delays in found.items()}
+    goals = []
+    for name in ("fleetcron, SQLite", "fleetcron, PostgreSQL"):
+        own = figures[name]
+        goals += [
+            Goal(f"{name}: p50 <= {GOAL_P50_MS:g} ms", f"{own['p50']:.2f} ms", own["p50"] <= GOAL_P50_MS),
+            Goal(f"{name}: p99 <= {GOAL_P99_MS:g} ms", f"{own['p99']:.2f} ms", own["p99"] <= GOAL_P99_MS),
+            Goal(f"{name}: never early", f"{own['min']:.2f} ms", own["min"] >= 0),
+        ]
+    return Result(
+        figures={"samples": samples, "ms": figures},
+        lines=table(
+            ["start delay, ms", "p50", "p99", "max", "min"],
+            [[name, *(f"{row[key]:.2f}" for key in ("p50", "p99", "max", "min"))] for name, row in figures.items()],
+        ),
+        goals=goals,
+    )
+
+
+def _ours(place: Path, url: str, samples: int) -> list[float]:
+    kind = url.partition(":")[0]
+    progress(f"delay: fleetcron on {kind}")
+    command = [str(Path(sys.executable).with_name("fleetcron")), "serve", "-f", "jobs.yaml", "--database", url]
+    settings = {"FLEETCRON_EXECUTOR__HANDLERS": "bench.delay_handler", "FLEETCRON_NODE__LOG_LEVEL": "error"}
+    return _collected(command, place, f"ours-{kind}", samples, settings)
+
+
+def _peer(place: Path, url: str, samples: int) -> list[float]:
+    progress("delay: APScheduler 3")
+    return _collected([sys.executable, "-m", "bench.delay_apscheduler", url], place, "apscheduler", samples, {})
+
+
+def _collected(command: list[str], place: Path, name: str, samples: int, settings: dict[str, str]) -> list[float]:
+    """What the handlers wrote themselves, without the first three seconds."""
+    log = place / name
+    log.touch()
+    environment = {**os.environ, **settings, "BENCH_DELAYS": str(log), "PYTHONPATH": str(_ROOT)}
+    warm = 3 * JOBS
+    process = subprocess.Popen(command, cwd=place, env=environment, stdout=subprocess.DEVNULL)
+    try:
+        while len(lines := log.read_text().splitlines()) < samples + warm:
+            assert process.poll() is None, f"{name} ended with {process.returncode}"
+            sleep(0.5)
+    finally:
+        process.terminate()
+        process.wait(30)
+    return [float(line) for line in lines[warm : samples + warm]]
+
+
+def _figures(delays: list[float]) -> dict[str, float]:
+    ordered = sorted(delays)
+    at = {share: ordered[min(len(ordered) - 1, round(share * (len(ordered) - 1)))] for share in (0.5, 0.99)}
+    return {"p50": at[0.5], "p99": at[0.99], "max": ordered[-1], "min": ordered[0]}

@@ -1,0 +1,93 @@
+"""An app: functions, and the jobs that call them."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, Unpack
+
+from fleetcron.app.fields import JobFields
+from fleetcron.errors import ConfigError, Mistake
+
+if TYPE_CHECKING:
+    from fleetcron.model.definition import Definition
+    from fleetcron.scheduler.desk import Applied
+    from fleetcron.scheduler.sync import Prune
+    from fleetcron.store.store import Store
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+PRUNES: Final = ("pause", "delete", "keep")
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+
+
+class Declared(NamedTuple):
+    """A function, and what was written above it."""
+
+    function: Callable[..., Any]
+    fields: Mapping[str, Any]
+
+
+class Fleetcron:
+    """`app = Fleetcron("sqlite:///fleetcron.db")`, then `@app.job(...)` on functions, then `app.run()`.
+
+    Without a URL the settings say where the store is. `name` tells apps that share a store apart: what is in the store
+    under this name and no longer in the code is paused, deleted or kept, as `prune` says.
+    """
+
+    def __init__(self, url: str | None = None, *, name: str = "app", prune: "Prune" = "pause") -> None:
+        self.url = url
+        self.name = name
+        self.prune = prune
+        self.declared: list[Declared] = []
+        mistakes = []
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            hint = "small letters, digits, dots, dashes and underscores, 100 at most, a letter or digit first"
+            mistakes.append(Mistake("Fleetcron(name=…)", f"{name!r} is not a name", hint))
+        if prune not in PRUNES:
+            mistakes.append(Mistake("Fleetcron(prune=…)", f"{prune!r} is not one of {', '.join(PRUNES)}"))
+        if mistakes:
+            raise ConfigError(mistakes)
+
+    def __repr__(self) -> str:
+        return f"<Fleetcron {self.name}: {len(self.declared)} jobs>"  # without the URL, which may have a password
+
+    @property
+    def managed_by(self) -> str:
+        """How the store knows which jobs are this app's."""
+        return f"app:{self.name}"
+
+    def job(self, **fields: Unpack[JobFields]) -> Callable[[Function], Function]:
+        """Have the function called as the fields say. It stays what it is, and can be called by hand.
+
+        Nothing is checked yet: `definitions()` tells the mistakes of all functions at once.
+        """
+
+        def declare(function: Function) -> Function:
+            if not callable(function):
+                raise TypeError(f"@app.job(...) stands above a function, not above a {type(function).__name__}")
+            self.declared.append(Declared(function, dict(fields)))
+            return function
+
+        return declare
+
+    def definitions(self) -> list["Definition"]:
+        """The jobs, checked; a DefinitionError with every mistake of every function."""
+        from fleetcron.app.defining import define
+
+        return define(self.declared, self.managed_by)
+
+    async def sync(
+        self, store: "Store", *, prune: "Prune | None" = None, by: str | None = None, shards: int | None = None
+    ) -> list["Applied"]:
+        """Create and edit the jobs, and put to rest those that vanished from the code. `by`: on whose behalf."""
+        from fleetcron.scheduler.sync import sync
+
+        given = {} if shards is None else {"shards": shards}
+        return await sync(
+            store, self.definitions(), managed_by=self.managed_by, prune=prune or self.prune, by=by, **given
+        )
+
+    def run(self) -> None:
+        """Sync, then plan and work until SIGTERM or SIGINT. In a script: under `if __name__ == "__main__":`."""
+        from fleetcron.app.running import run
+
+        run(self)

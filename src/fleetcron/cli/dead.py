@@ -1,0 +1,147 @@
+"""`fleetcron dead`: the list of dead letters, and the commands about them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from fleetcron.cli.connection import Database, database_options
+from fleetcron.cli.lazy import LazyGroup, Table
+from fleetcron.cli.moments import as_json as instant_json
+from fleetcron.cli.moments import distance, instant_ms, utc
+from fleetcron.cli.names import no_such_job, split
+from fleetcron.cli.tables import limit_option, printable, say_more, table
+from fleetcron.cli.when import json_option, print_json
+from fleetcron.store.steering import DeadFilter, DeadLetter
+from fleetcron.store.store import Store
+
+COMMANDS: Table = {
+    "replay": ("fleetcron.cli.dead_steering:replay", "Open dead runs again: some by number, or all that are alike."),
+    "discard": ("fleetcron.cli.dead_steering:discard", "Take dead runs from the list, with a reason."),
+}
+Command = TypeVar("Command", bound=Callable[..., Any])
+_HEADS = ("RUN", "JOB", "SCHEDULED FOR", "DIED", "ATTEMPTS", "ERROR")
+_LONGEST = 80  # characters of an error in the list
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which dead letters, as the command line says."""
+
+    job: str | None
+    tenant: str | None
+    type: str | None
+    error: str | None
+    since_ms: int | None
+
+    @property
+    def is_for_all(self) -> bool:
+        return (self.job, self.tenant, self.type, self.error, self.since_ms) == (None,) * 5
+
+    async def filter(self, store: Store) -> DeadFilter:
+        """A job that never existed is refused, with the nearest names."""
+        tenant, name = self.tenant, None
+        if self.job is not None:
+            full = self.job if "/" in self.job or self.tenant is None else f"{self.tenant}/{self.job}"
+            tenant, name = split(full)
+            if not await store.jobs.named(tenant, name, 1):
+                raise await no_such_job(store, full)
+        return DeadFilter(tenant, name, self.type, self.error, self.since_ms)
+
+
+_OPTIONS = (
+    click.option("--job", "--name", "job", metavar="NAME", help="Only this job: NAME or TENANT/NAME."),
+    click.option("--tenant", metavar="NAME", help="Only the jobs of a tenant."),
+    click.option("--type", "kind", metavar="TYPE", help="Only jobs of this type."),
+    click.option("--error", metavar="CODE", help="Only runs whose last error has this code."),
+    click.option("--since", metavar="T", help="Only runs that died from this instant on; 2h: two hours ago."),
+)
+
+
+def which_options(function: Command) -> Command:
+    """Add the options; the command gets them as one `which`."""
+
+    @wraps(function)
+    def command(
+        job: str | None, tenant: str | None, kind: str | None, error: str | None, since: str | None, **values: Any
+    ) -> Any:
+        return function(which=Which(job, tenant, kind, error, instant_ms(since, "--since")), **values)
+
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command  # type: ignore[return-value]
+
+
+@click.group("dead", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
+@which_options
+@click.option("--before", metavar="NUMBER", type=int, help="The page after the one that ended with this number.")
+@limit_option
+@database_options
+@json_option
+@click.pass_context
+def command(
+    context: click.Context, database: Database, which: Which, before: int | None, limit: int, as_json: bool
+) -> None:
+    """List dead letters, the newest first: runs that have failed for good, with their last error.
+
+    One of them with all attempts: fleetcron runs show ID.
+    """
+    if context.invoked_subcommand is not None:
+        return
+
+    async def work(store: Store) -> tuple[list[DeadLetter], int]:
+        found = await store.steering.dead(await which.filter(store), limit=limit + 1, before_id=before)
+        return found, (await store.jobs.find(())).now_ms
+
+    letters, now_ms = database.run(work)
+    more = len(letters) > limit
+    letters = letters[:limit]
+    last = letters[-1].run_id if more else None
+    if as_json:
+        print_json({"dead": [_as_json(each) for each in letters], "before": last})
+    elif letters:
+        click.echo(table(_HEADS, [_row(each, now_ms) for each in letters]))
+        if last is not None:
+            say_more(len(letters), f"--before {last}")
+    elif which.is_for_all and before is None:
+        click.echo("No dead letters: no run has failed for good, or all were replayed or discarded.")
+    else:
+        click.echo("No dead letter is like that. Without these options, fleetcron dead lists them all.")
+
+
+def _row(each: DeadLetter, now_ms: int) -> list[str]:
+    return [
+        str(each.run_id),
+        f"{each.tenant}/{each.name}",
+        utc(each.scheduled_for_ms),
+        distance(each.finished_ms, now_ms),
+        str(each.attempt),
+        _error(each),
+    ]
+
+
+def _error(each: DeadLetter) -> str:
+    text = printable(f"{each.error_code or '-'}: {each.error_text or ''}".removesuffix(": "))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _as_json(each: DeadLetter) -> dict[str, Any]:
+    return {
+        "run_id": each.run_id,
+        "tenant": each.tenant,
+        "name": each.name,
+        "job_id": each.job_id,
+        "type": each.type,
+        "kind": each.kind,
+        "scheduled_for": instant_json(each.scheduled_for_ms),
+        "died_at": instant_json(each.finished_ms),
+        "attempt": each.attempt,
+        "failures": each.failures,
+        "losses": each.losses,
+        "round": each.round,
+        "outcome": each.outcome,
+        "error": {"code": each.error_code, "text": each.error_text},
+        "node_id": each.node_id,
+    }

@@ -1,0 +1,145 @@
+"""What the commands about tenants, pools and holds share: limits as they are written, and what became of a change."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any, Final, TypeVar
+
+import click
+
+from fleetcron.cli.tables import numbered
+from fleetcron.errors import DefinitionError, Mistake, RefusedError, StoreUnavailable
+from fleetcron.store.limits import Usage
+from fleetcron.store.looking import Changed
+from fleetcron.store.written import Ok, Refused, Unknown, Written
+
+T = TypeVar("T")
+
+NONE: Final = "none"
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+WAITS: Final[Mapping[str, str]] = {
+    "": "for a slot",
+    "key": "overlap",
+    "upstream": "upstream",
+    "tenant": "max_in_flight",
+    "rate": "rate",
+    "quota_tenant": "per_tenant",
+    "quota_type": "per_type",
+    "paused": "held",
+    "handler": "handler",
+}
+
+
+def figure(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
+    """A whole number. Its range is checked with everything else, so that all mistakes are told at once."""
+    if value is None or _WHOLE.fullmatch(value):
+        return None if value is None else int(value)
+    raise click.BadParameter(f"'{value}' is not a whole number")
+
+
+def figure_or_none(context: click.Context, option: click.Parameter, value: str | None) -> int | str | None:
+    """The same, or `none` for no limit."""
+    return NONE if value == NONE else figure(context, option, value)
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that were said. `none` takes a limit away."""
+    said = {field: None if value == NONE else value for field, value in options.items() if value is not None}
+    if not said:
+        flags = ", ".join(_flag(field) for field in options)
+        raise click.UsageError(f"Say what to set: {flags}.")
+    return said
+
+
+@contextmanager
+def mistakes_as_flags(named: str = "NAME") -> Iterator[None]:
+    """Tell mistakes by the options that were written."""
+    try:
+        yield
+    except DefinitionError as error:
+        raise DefinitionError(
+            [
+                Mistake(named if each.pointer == "/name" else _flag(each.pointer.strip("/")), each.message, each.hint)
+                for each in error.mistakes
+            ]
+        ) from None
+
+
+def _flag(field: str) -> str:
+    name, _, rest = field.partition("/")
+    return f"--{name.replace('_', '-')}{f' {rest}' if rest else ''}"
+
+
+def done(written: Written[T]) -> T:
+    match written:
+        case Ok(value):
+            return value
+        case Refused(reason):
+            raise RefusedError(reason)
+        case Unknown(why):
+            raise StoreUnavailable(f"it is not known whether that was written ({why})", hint="run it again")
+
+
+def changed_json(changed: Changed[Any]) -> dict[str, Any]:
+    return {
+        "done": "unchanged" if changed.before == changed.after else "changed",
+        "before": changed.before and changed.before.as_document(),
+        "after": changed.after and changed.after.as_document(),
+        "looked_at": changed.looked,
+        "complete": not changed.rest,
+    }
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """`weight 1 -> 3, rate none -> 10/s`."""
+    return ", ".join(
+        f"{field} {_word(before.get(field))} -> {_word(value)}"
+        for field, value in after.items()
+        if before.get(field) != value
+    )
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={each}" for key, each in value.items()) or NONE
+    return NONE if value is None else str(value)
+
+
+def say_looked(changed: Changed[Any]) -> None:
+    if changed.looked:
+        click.echo(f"{numbered(changed.looked, 'run')} that waited may start, if nothing else holds them back.")
+    if changed.rest:
+        click.echo("More runs wait, and the database went away meanwhile: run it again.", err=True)
+
+
+def used(count: int, limit: int | None) -> str:
+    """12, or 12/100 where there is a limit."""
+    return f"{count:,}" if limit is None else f"{count:,}/{limit:,}"
+
+
+def waiting(usage: Usage) -> str:
+    """`120 (100 max_in_flight, 20 held)`; what only waits for a slot needs no words."""
+    if not usage.queued:
+        return ""
+    named = [(count, WAITS.get(gate, gate)) for gate, count in usage.waiting.most_common()]
+    if [words for _, words in named] == [WAITS[""]]:
+        return f"{usage.queued:,}"
+    return f"{usage.queued:,} ({', '.join(f'{count:,} {words}' for count, words in named)})"
+
+
+def usage_json(usage: Usage) -> dict[str, Any]:
+    return {
+        "jobs": usage.jobs,
+        "ended": usage.ended,
+        "in_flight": usage.in_flight,
+        "queued": usage.queued,
+        "waiting": {gate or "slot": count for gate, count in sorted(usage.waiting.items())},
+    }
+
+
+def unknown(noun: str, name: str, known: Sequence[str], more: str) -> RefusedError:
+    """In an incident a typing error must not look like success."""
+    near = get_close_matches(name, known, n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else more
+    return RefusedError(f"there is no {noun} {name}; {hint}")

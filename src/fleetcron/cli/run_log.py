@@ -1,0 +1,98 @@
+"""`fleetcron runs log`: what an attempt printed; with --follow also what it prints from now on."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from typing import Final
+
+import click
+
+from fleetcron.cli.connection import Database, database_options
+from fleetcron.cli.moments import as_json as instant_json
+from fleetcron.cli.run import no_such_run, run_argument
+from fleetcron.cli.tables import printable
+from fleetcron.cli.when import json_option
+from fleetcron.store.attempts import LogPage, LogPiece
+from fleetcron.store.store import Store
+
+_EVERY_S: Final = 0.5
+_LEFT_OUT: Final = "[the rest is left out: of each attempt the first 8 MiB are kept]"
+
+
+@click.command("log")
+@run_argument
+@click.option(
+    "--attempt", type=click.IntRange(1, 2**31 - 1), metavar="N", help="Of this attempt. [default: the latest]"
+)
+@click.option("--follow", "-f", is_flag=True, help="Go on until the run is final, from attempt to attempt.")
+@database_options
+@json_option
+def log(database: Database, run_id: int, attempt: int | None, follow: bool, as_json: bool) -> None:
+    """Print what RUN wrote to its standard output and error.
+
+    With --json each piece is one line: attempt, seq, at, text, truncated.
+    """
+
+    async def work(store: Store) -> None:
+        attempts: set[int] = set()
+        async for page, piece in _pieces(store, run_id, attempt, follow):
+            if as_json:
+                click.echo(_as_json(page.attempt, piece))
+                continue
+            if follow and attempt is None and page.attempt not in attempts and (attempts or page.attempt > 1):
+                click.secho(f"--- attempt {page.attempt}", fg="cyan", err=True)
+            attempts.add(page.attempt)
+            sys.stdout.write(_harmless(piece.text) if sys.stdout.isatty() else piece.text)
+            sys.stdout.flush()
+            if piece.truncated:
+                click.secho(f"\n{_LEFT_OUT}", fg="yellow", err=True)
+        if not attempts and not as_json:
+            click.echo(
+                f"{'Nothing was printed' if attempt is None else f'Attempt {attempt} printed nothing'}.", err=True
+            )
+
+    database.run(work)
+
+
+async def _pieces(
+    store: Store, run_id: int, wanted: int | None, follow: bool
+) -> AsyncIterator[tuple[LogPage, LogPiece]]:
+    """From the first piece on. Without an attempt that is named, following goes on with the next one."""
+    attempt, seq = wanted, -1
+    over = False
+    while True:
+        page = await store.past_attempts.log(run_id, attempt, after_seq=seq)
+        if page is None:
+            raise no_such_run(run_id)
+        for piece in page.pieces:
+            yield page, piece
+        if page.pieces:
+            attempt, seq = page.attempt, page.pieces[-1].seq
+            continue
+        if not follow:
+            return
+        if page.ended and wanted is None and page.latest is not None and page.latest > page.attempt:
+            attempt, seq, over = page.attempt + 1, -1, False
+            continue
+        if over and page.ended and (page.is_final or wanted is not None):
+            return
+        over = page.ended  # what an attempt printed last may come a moment after its end: one more look
+        await asyncio.sleep(_EVERY_S)
+
+
+def _harmless(text: str) -> str:
+    """Lines and tabs, and nothing that would command a terminal."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in lines)
+
+
+def _as_json(attempt: int, piece: LogPiece) -> str:
+    said = {
+        "attempt": attempt,
+        "seq": piece.seq,
+        "at": instant_json(piece.at_ms),
+        "text": piece.text,
+        "truncated": piece.truncated,
+    }
+    return json.dumps(said, ensure_ascii=False)

@@ -1,0 +1,158 @@
+"""`fleetcron tenants`: who owns jobs, what each may have, and what each uses of it."""
+
+from typing import Any
+
+import click
+
+from fleetcron.cli.connection import Database, database_options
+from fleetcron.cli.lazy import LazyGroup, Table
+from fleetcron.cli.limits import (
+    changed_json,
+    differences,
+    done,
+    figure,
+    figure_or_none,
+    given,
+    mistakes_as_flags,
+    say_looked,
+    unknown,
+    usage_json,
+    used,
+    waiting,
+)
+from fleetcron.cli.moments import as_json as instant_json
+from fleetcron.cli.moments import utc
+from fleetcron.cli.names import by_option
+from fleetcron.cli.tables import coloured, limit_option, say_more, table
+from fleetcron.cli.when import json_option, print_json
+from fleetcron.model.tenant import Tenant
+from fleetcron.store.limits import TenantLine
+from fleetcron.store.looking import Changed
+from fleetcron.store.store import Store
+
+COMMANDS: Table = {
+    "show": ("fleetcron.cli.tenants:show", "Show what a tenant may have and what it uses."),
+    "set": ("fleetcron.cli.tenants:set_limits", "Set the share and the limits of a tenant."),
+    "reset": ("fleetcron.cli.tenants:reset", "Give a tenant the defaults again."),
+}
+
+
+@click.group("tenants", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
+@click.option("--after", metavar="NAME", default="", help="The page after this tenant.")
+@limit_option
+@database_options
+@json_option
+@click.pass_context
+def command(context: click.Context, database: Database, after: str, limit: int, as_json: bool) -> None:
+    """List tenants: everybody who has jobs, runs or limits."""
+    if context.invoked_subcommand is not None:
+        return
+    found = [line for line in database.run(lambda store: store.limits.tenants()) if line.tenant.name > after]
+    lines, last = found[:limit], found[limit - 1].tenant.name if len(found) > limit else None
+    if as_json:
+        print_json({"tenants": [_json(line) for line in lines], "after": last})
+    elif lines:
+        heads = ("NAME", "WEIGHT", "JOBS", "RUNNING", "WAITING", "RATE")
+        click.echo(table(heads, [_row(line) for line in lines]))
+        if last is not None:
+            say_more(len(lines), f"--after {last}")
+    else:
+        click.echo("There is no tenant yet. A job has one: `default`, unless it says another.")
+
+
+@click.command("show")
+@click.argument("name")
+@database_options
+@json_option
+def show(database: Database, name: str, as_json: bool) -> None:
+    """Show what NAME may have and what it uses."""
+    line = database.run(lambda store: _known(store, name))
+    if as_json:
+        print_json(_json(line))
+        return
+    tenant, usage = line.tenant, line.usage
+    plain = Tenant(name).as_document()
+    limits = [(field, "none" if value is None else f"{value}") for field, value in tenant.as_document().items()]
+    set_at = "nobody has set anything" if line.updated_ms is None else f"set {utc(line.updated_ms)}"
+    click.echo(f"{name} ({set_at})")
+    rows = [[f"  {field}", value, "" if value != str(plain[field] or "none") else "default"] for field, value in limits]
+    click.echo(table((), rows))
+    click.echo(f"  jobs: {used(usage.jobs - usage.ended, tenant.max_jobs)}, and {usage.ended:,} that have ended")
+    click.echo(f"  running: {used(usage.in_flight, tenant.max_in_flight)}")
+    click.echo(f"  waiting: {waiting(usage) or 0}")
+
+
+@click.command("set")
+@click.argument("name")
+@click.option("--weight", callback=figure, metavar="N", help="Its share when others want the same slots. [1 to 1000]")
+@click.option("--max-jobs", callback=figure_or_none, metavar="N", help="Jobs at most that have not ended, or none.")
+@click.option("--max-in-flight", callback=figure_or_none, metavar="N", help="Runs at a time, or none.")
+@click.option("--rate", metavar="RATE", help="Starts at most: 10/s, 100/m, 1000/h; or none.")
+@click.option("--burst", callback=figure, metavar="N", help="How many may start at once before the rate holds.")
+@click.option("--max-payload", metavar="BYTES", help="Size of a job's payload at most: bytes, or 64k.")
+@by_option
+@database_options
+@json_option
+def set_limits(database: Database, name: str, by: str, as_json: bool, **options: Any) -> None:
+    """Set the share and the limits of NAME, whether it has jobs already or not. What is not said stays as it is."""
+    fields = given(options)
+    with mistakes_as_flags():
+        changed = done(database.run(lambda store: store.limits.put_tenant(name, fields, actor=by)))
+    _say(name, changed, as_json)
+
+
+@click.command("reset")
+@click.argument("name")
+@by_option
+@database_options
+@json_option
+def reset(database: Database, name: str, by: str, as_json: bool) -> None:
+    """Give NAME the defaults again: an equal share, and no limits. Its jobs stay."""
+
+    async def work(store: Store) -> Changed[Tenant]:
+        await _known(store, name)
+        return done(await store.limits.delete_tenant(name, actor=by))
+
+    _say(name, database.run(work), as_json)
+
+
+async def _known(store: Store, name: str) -> TenantLine:
+    line = await store.limits.tenant(name)
+    if line.updated_ms is None and not line.usage.jobs and not line.usage.queued and not line.usage.in_flight:
+        names = [each.tenant.name for each in await store.limits.tenants()]
+        raise unknown("tenant", name, names, "`fleetcron tenants` lists them all")
+    return line
+
+
+def _say(name: str, changed: Changed[Tenant], as_json: bool) -> None:
+    if as_json:
+        print_json({"name": name, **changed_json(changed)})
+        return
+    before, after = changed.before or Tenant(name), changed.after or Tenant(name)
+    if before == after:
+        click.echo(f"{name}: unchanged.")
+    else:
+        click.echo(f"{name}: {coloured('changed')}: {differences(before.as_document(), after.as_document())}.")
+    say_looked(changed)
+
+
+def _row(line: TenantLine) -> list[str]:
+    tenant, usage = line.tenant, line.usage
+    rate = tenant.as_document()["rate"] or ""
+    return [
+        tenant.name,
+        str(tenant.weight),
+        used(usage.jobs - usage.ended, tenant.max_jobs),
+        used(usage.in_flight, tenant.max_in_flight),
+        waiting(usage),
+        f"{rate}, burst {tenant.burst}" if rate and tenant.burst > 1 else rate,
+    ]
+
+
+def _json(line: TenantLine) -> dict[str, Any]:
+    return {
+        "name": line.tenant.name,
+        **line.tenant.as_document(),
+        **usage_json(line.usage),
+        "updated_at": instant_json(line.updated_ms),
+    }

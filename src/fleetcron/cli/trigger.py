@@ -1,0 +1,85 @@
+"""`fleetcron jobs trigger`: a run at once, outside the schedule."""
+
+import json
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fleetcron.cli.asking import answer
+from fleetcron.cli.connection import Database, database_options
+from fleetcron.cli.moments import as_json as instant_json
+from fleetcron.cli.names import by_option, the_job
+from fleetcron.cli.when import json_option, print_json
+from fleetcron.errors import DefinitionError, Mistake
+from fleetcron.model.run import idempotency_key
+from fleetcron.store.steering import LONGEST_KEY, Triggered
+from fleetcron.store.store import Store
+
+
+@click.command("trigger")
+@click.argument("name")
+@click.option("--payload", metavar="JSON|@FILE", help="Instead of the job's own; @- is standard input.")
+@click.option("--key", metavar="TEXT", help="Asking again with the same key gives the same run. [default: a new one]")
+@by_option
+@database_options
+@json_option
+def trigger(database: Database, name: str, payload: str | None, key: str | None, by: str, as_json: bool) -> None:
+    """Run NAME now, whatever its schedule says. Also a paused or finished job.
+
+    The run has an identity of its own: it never takes the place of a tick.
+    """
+    if key is not None and not 0 < len(key) <= LONGEST_KEY:
+        raise click.BadParameter(f"write 1 to {LONGEST_KEY} characters", param_hint="--key")
+    given = None if payload is None else _payload(payload)
+    own = key or secrets.token_hex(16)
+
+    async def work(store: Store) -> Triggered:
+        job = (await the_job(store, name)).job
+        return await answer(lambda: store.steering.trigger(job.job_id, given, actor=by, key=own))
+
+    made = database.run(work)
+    if as_json:
+        print_json(_as_json(made))
+        return
+    full = f"{made.tenant}/{made.name}"
+    click.echo(f"{full}: run {made.run_id} is on its way." if made.created else f"{full}: it is run {made.run_id}.")
+    click.echo(f"What becomes of it: fleetcron runs show {made.run_id}")
+
+
+def _as_json(made: Triggered) -> dict[str, Any]:
+    return {
+        "run_id": made.run_id,
+        "tenant": made.tenant,
+        "name": made.name,
+        "job_id": made.job_id,
+        "scheduled_for": instant_json(made.scheduled_for_ms),
+        "created": made.created,
+        "idempotency_key": idempotency_key(made.job_id, made.scheduled_for_ms, made.run_id, "manual"),
+    }
+
+
+def _payload(text: str) -> dict[str, Any]:
+    written = _read(text)
+    try:
+        found = json.loads(written)
+    except (ValueError, RecursionError) as error:
+        hint = """such as '{"kind": "full"}', or @file.json"""
+        raise DefinitionError([Mistake("--payload", f"it is not JSON: {error}", hint)]) from None
+    if not isinstance(found, dict):
+        raise DefinitionError([Mistake("--payload", "must be a JSON object", """such as '{"kind": "full"}'""")])
+    return found
+
+
+def _read(text: str) -> str:
+    if not text.startswith("@"):
+        return text
+    if text == "@-":
+        return sys.stdin.read()
+    try:
+        return Path(text[1:]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise DefinitionError([Mistake("--payload", f"{text[1:]} cannot be read: {why}")]) from None

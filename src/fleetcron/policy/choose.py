@@ -1,0 +1,207 @@
+"""What a worker may start now, what has to wait and for what, and what will not start at all. Pure.
+
+The order of the questions: will it never start because of other ticks of its job, or because it is too late; do its
+upstream jobs allow it; does it wait for other ticks; has anybody held it back; is there a slot and a share of the lane;
+then caps, keys and, last, the rate (so that nobody pays for a start that something else prevented).
+"""
+
+from collections import Counter
+from typing import Final
+from zlib import crc32
+
+from fleetcron.model.queued import Choice, Close, Facts, Holder, Park, Queued
+from fleetcron.model.states import RunState
+from fleetcron.policy import depends, overlap
+from fleetcron.policy.fairness import order
+
+LEFT_OUT: Final = (RunState.SKIPPED, RunState.EXPIRED, RunState.MERGED)
+
+
+def choose(facts: Facts) -> Choice:
+    return _Chooser(facts).choice()
+
+
+class _Chooser:
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.chosen = Choice()
+        self.known = {run.run_id: run for run in facts.candidates}
+        self.holders: dict[str, list[Holder]] = {key: list(some) for key, some in facts.holders.items()}
+        self.gone: set[int] = set()  # runs that left the queue while this was decided
+        self.parked: set[int] = set()
+        self.judged: set[int] = set()
+        self.left_out: dict[int, int] = {}  # ticks that were closed here, and the instants of that
+        self.undecided: set[int] = set()  # they are looked at again when the rest is written
+        self.reserved_us: dict[str, int] = {}
+        self.by_tenant: Counter[str] = Counter()
+        self.by_tenant_here: Counter[str] = Counter()
+        self.by_type_here: Counter[str] = Counter()
+        here = 0
+        for (pool, tenant, kind), held in facts.limits.held.items():
+            self.by_tenant[tenant] += held
+            if pool == facts.pool:
+                here += held
+                self.by_tenant_here[tenant] += held
+                self.by_type_here[kind] += held
+        slots = facts.limits.slots
+        self.room = facts.room if slots is None else min(facts.room, slots - here)
+        self.catchup_room = facts.catchup_room
+        self.early_room = self.room if facts.early_room is None else facts.early_room
+
+    def choice(self) -> Choice:
+        for run in order(self.facts.candidates, self.facts.now_ms, catchup_first=self.facts.catchup_first):
+            self._judge(run)
+            if run.run_id in self.gone or run.run_id in self.undecided:
+                continue
+            park = self._upstream(run) or self._behind(run)
+            if run.run_id in self.gone or run.run_id in self.undecided:
+                continue
+            park = park or self._held_back(run)
+            if park is None:
+                if not self._has_room(run):
+                    continue  # it stays where it is: the next free slot is for it
+                park = self._capped(run) or self._key_taken(run) or self._too_fast(run)
+            if park is None:
+                self._take(run)
+            else:
+                self._park(park)
+        self.chosen.undecided = bool(self.undecided)
+        return self.chosen
+
+    def _judge(self, run: Queued) -> None:
+        """Whether it will never start. The ticks before it come first, wherever they stand: it may hang on them."""
+        chain = [run]
+        while (before := self.facts.previous.get(chain[-1].run_id)) and before.run_id in self.known:
+            chain.append(self.known[before.run_id])
+        for each in reversed(chain):
+            if each.run_id in self.judged:
+                continue
+            self.judged.add(each.run_id)
+            closes = overlap.answers(each, self.facts, self.left_out, self.undecided)
+            if closes is None:
+                self.undecided.add(each.run_id)
+            for close in closes or ():
+                self._close(close)
+            if each.run_id not in self.undecided:
+                self._too_late(each)
+
+    def _too_late(self, run: Queued) -> None:
+        if run.deadline_ms is not None and self.facts.now_ms > run.deadline_ms and run.is_fresh:
+            reason = "start_deadline: it could not start in time"
+            self._close(Close(run.run_id, RunState.EXPIRED, reason, at_ms=run.deadline_ms + 1))
+
+    def _upstream(self, run: Queued) -> Park | None:
+        known = self.facts.upstream.get(run.run_id)
+        if not known:
+            return None
+        match depends.verdict(known, self.facts.now_ms, run.deadline_ms):
+            case depends.SkipBecause(text):
+                self._close(Close(run.run_id, RunState.SKIPPED, text))
+            case depends.WaitFor(job_id, look_ms):
+                return Park(run.run_id, "upstream", job_id, look_ms)
+        return None
+
+    def _behind(self, run: Queued) -> Park | None:
+        if run.run_id in self.gone:
+            return None
+        holders = self.holders.get(run.claim_key or "", [])
+        found = overlap.behind(run, self.facts, holders, self.gone)
+        if found.undecided:
+            self.undecided.add(run.run_id)
+        if found.cancel is not None:
+            self.chosen.cancels[found.cancel] = f"cancel_previous: run {run.run_id} takes its place"
+        if found.close is not None:
+            self._close(found.close)
+            holders[:] = [each for each in holders if each.run_id != found.close.run_id]
+        return found.park
+
+    def _has_room(self, run: Queued) -> bool:
+        if self.room <= 0 or (run.lane == "catchup" and self.catchup_room <= 0):
+            return False
+        return run.due_ms <= self.facts.now_ms or self.early_room > 0
+
+    def _held_back(self, run: Queued) -> Park | None:
+        for control in self.facts.limits.controls:
+            names = {"tenant": run.tenant, "type": run.type, "pool": run.pool}
+            if names[control.scope] == control.name and _share(run.run_id) >= control.percent:
+                return Park(run.run_id, "paused", f"{control.scope}:{control.name}", control.until_ms)
+        return None
+
+    def _capped(self, run: Queued) -> Park | None:
+        limits, pool = self.facts.limits, self.facts.pool
+        cap = limits.tenants.get(run.tenant)
+        if cap and cap.max_in_flight is not None and self.by_tenant[run.tenant] >= cap.max_in_flight:
+            return Park(run.run_id, "tenant", run.tenant)
+        if limits.per_tenant is not None and self.by_tenant_here[run.tenant] >= limits.per_tenant:
+            return Park(run.run_id, "quota_tenant", f"{pool}:{run.tenant}")
+        quota = limits.per_type.get(run.type)
+        if quota is not None and self.by_type_here[run.type] >= quota:
+            return Park(run.run_id, "quota_type", f"{pool}:{run.type}")
+        return None
+
+    def _key_taken(self, run: Queued) -> Park | None:
+        if run.claim_key is None or run.leased:
+            return None
+        if len(self.holders.get(run.claim_key, ())) < run.max_running:
+            return None
+        return Park(run.run_id, "key", run.claim_key)
+
+    def _too_fast(self, run: Queued) -> Park | None:
+        """A start is counted at its instant, so nobody with a rate is claimed early: a run that comes later and is due
+        before it would wait for nothing. Those that have to wait are looked at one by one, not all at once.
+        """
+        cap = self.facts.limits.tenants.get(run.tenant)
+        if cap is None or cap.rate_per_s is None:
+            return None
+        if run.due_ms > self.facts.now_ms:
+            return Park(run.run_id, "rate", run.tenant, run.due_ms)
+        now_us = self.facts.now_ms * 1000
+        known = self.chosen.next_us.get(run.tenant, self.facts.limits.next_us.get(run.tenant, 0))
+        early_us = cap.earliest_us(known, now_us)
+        if early_us > now_us:
+            look_us = self.reserved_us.get(run.tenant, early_us)
+            self.reserved_us[run.tenant] = look_us + cap.step_us
+            return Park(run.run_id, "rate", run.tenant, -(-look_us // 1000))
+        self.chosen.next_us[run.tenant] = cap.after_start_us(known, now_us)
+        return None
+
+    def _take(self, run: Queued) -> None:
+        slot = 0
+        holders = self.holders.setdefault(run.claim_key or "", [])
+        if run.leased:
+            holders[:] = [each._replace(node_id="") if each.run_id == run.run_id else each for each in holders]
+        elif run.claim_key is not None:
+            taken = {each.slot for each in holders}
+            slot = next(n for n in range(len(taken) + 1) if n not in taken)
+            holders.append(Holder(slot, run.run_id, run.job_id, run.is_live_tick, ""))
+        self.chosen.claims.append((run.run_id, slot))
+        self.gone.add(run.run_id)
+        self.by_tenant[run.tenant] += 1
+        self.by_tenant_here[run.tenant] += 1
+        self.by_type_here[run.type] += 1
+        self.room -= 1
+        if run.lane == "catchup":
+            self.catchup_room -= 1
+        if run.due_ms > self.facts.now_ms:
+            self.early_room -= 1
+        level = run.lane, run.priority
+        self.chosen.reached[level] = max(run.rank, self.chosen.reached.get(level, 0))
+
+    def _park(self, park: Park) -> None:
+        self.parked.add(park.run_id)
+        self.chosen.parks.append(park)
+
+    def _close(self, close: Close) -> None:
+        if close.run_id in self.gone:
+            return
+        self.gone.add(close.run_id)
+        self.chosen.closes.append(close)
+        if close.state in LEFT_OUT:
+            self.left_out[close.run_id] = self.facts.now_ms if close.at_ms is None else close.at_ms
+        if close.run_id in self.parked:  # it was parked a moment ago, and a newer one puts an end to it
+            self.chosen.parks = [each for each in self.chosen.parks if each.run_id != close.run_id]
+
+
+def _share(run_id: int) -> int:
+    """A number from 0 to 99, always the same for a run: which runs go first when work is resumed gradually."""
+    return crc32(str(run_id).encode()) % 100

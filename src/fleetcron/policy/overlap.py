@@ -1,0 +1,187 @@
+"""What a tick does that is due while its job still runs. Pure, and decided by facts: the same whoever asks, and when.
+
+A live tick overlaps if a live run before it was not final at the tick's due instant. Before that instant nothing is
+decided: the run is parked and looked at again when it is due, or when the one before it ends. Catch-up, backfill,
+replayed and manual runs are never skipped and cancel nothing: they wait for the key.
+
+An answer carries the instant at which facts decided it, not the one at which somebody looked: a tick that was skipped
+at its due instant does not stand in the way of the next one, even if both are looked at an hour later.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from fleetcron.model.queued import Close, Facts, Holder, Park, Previous, Queued, Waiting
+from fleetcron.model.states import RunState
+
+
+class Overlapped(NamedTuple):
+    """What becomes of a run that may have to wait for others of its job. All empty: it may start if the key is free."""
+
+    park: Park | None = None
+    cancel: int | None = None  # the held run that it asks to stop
+    close: Close | None = None  # the run that it ends at once: it rests between two attempts
+    undecided: bool = False  # what it depends on was decided a moment ago: look again
+
+
+FREE = Overlapped()
+UNDECIDED = Overlapped(undecided=True)
+
+
+def answers(
+    run: Queued, facts: Facts, left_out: Mapping[int, int], undecided: Collection[int]
+) -> Sequence[Close] | None:
+    """Runs of its job that will never start, itself included. They hang on nothing that can still change.
+
+    `left_out` are runs that this claim has closed, with their instants; `undecided` are runs of which it cannot be
+    said yet. None: nor of this one.
+    """
+    if run.claim_key is None:
+        return ()
+    if run.leased:
+        return _replaced(run, facts)
+    match run.overlap:
+        case "skip":
+            return _skipped(run, facts, left_out, undecided)
+        case "collapse" | "cancel_previous":
+            return _succeeded(run, facts)
+        case "queue" | "allow":
+            return ()
+
+
+def behind(run: Queued, facts: Facts, holders: Sequence[Holder], gone: Collection[int]) -> Overlapped:
+    """`holders` are those of its key now; `gone` are runs that left the queue while this claim was decided."""
+    if run.claim_key is None or run.leased:
+        return FREE
+    match run.overlap:
+        case "skip":
+            return _until_it_is_known(run, facts)
+        case "queue":
+            return _in_order(run, facts, holders, gone)
+        case "collapse":
+            return _before_it_is_due(run, facts, _is_tick(run) and bool(holders or _earlier(run, facts, gone)))
+        case "cancel_previous":
+            return _instead(run, facts, holders, gone)
+        case "allow":
+            return FREE
+
+
+def _skipped(
+    run: Queued, facts: Facts, left_out: Mapping[int, int], undecided: Collection[int]
+) -> Sequence[Close] | None:
+    if not run.is_live_tick or facts.now_ms <= run.due_ms:
+        return ()
+    before = facts.previous.get(run.run_id)
+    walked = False
+    while before is not None and left_out.get(before.run_id, run.due_ms + 1) <= run.due_ms:
+        before, walked = facts.previous.get(before.run_id), True
+    if before is not None and (before.run_id in undecided or (walked and before.is_left_out_by(run.due_ms))):
+        return None  # there may be another one before that
+    if before is None or _was_final(before, run.due_ms):
+        return ()
+    reason = f"overlap: run {before.run_id} was not finished"
+    return (Close(run.run_id, RunState.SKIPPED, reason, at_ms=run.due_ms),)
+
+
+def _was_final(before: Previous, at_ms: int) -> bool:
+    return before.finished_ms is not None and before.finished_ms <= at_ms
+
+
+def _succeeded(run: Queued, facts: Facts) -> Sequence[Close]:
+    """Of the ticks that wait only the newest that is due stays. Each gives way when the next one is due, unless it was
+    too late by then."""
+    due = [each for each in _of_its_kind(run, facts) if each.due_ms <= facts.now_ms]
+    closes: list[Close] = []
+    stands: int | None = None  # the run that the one behind gives way to
+    for each, following in zip(reversed(due[:-1]), reversed(due[1:]), strict=True):
+        if each.deadline_ms is not None and each.deadline_ms < following.due_ms:
+            stands = None  # it is too late by itself
+            continue
+        stands = following.run_id if stands is None else stands
+        closes.append(_giving_way(run, each, following, stands))
+    return closes
+
+
+def _replaced(run: Queued, facts: Facts) -> Sequence[Close]:
+    """A run that rests between two attempts is not tried again when the tick that cancels it is there."""
+    if run.overlap != "cancel_previous" or run.kind != "tick" or run.lane != "live" or run.round > 0:
+        return ()
+    for each in facts.waiting.get(run.job_id, ()):
+        if each.lane == "live" and each.scheduled_for_ms > run.scheduled_for_ms and each.due_ms <= facts.now_ms:
+            return (_cancelled(run.run_id, each.run_id),)
+    return ()
+
+
+def _cancelled(run_id: int, by: int, at_ms: int | None = None) -> Close:
+    return Close(run_id, RunState.CANCELLED, f"cancel_previous: run {by} takes its place", at_ms=at_ms)
+
+
+def _giving_way(run: Queued, each: Waiting, following: Waiting, stands: int) -> Close:
+    if run.overlap == "collapse":
+        reason = f"collapse: run {stands} stands for it"
+        at_ms = following.due_ms if each.lane == "live" else None  # what is caught up comes long after that
+        return Close(each.run_id, RunState.MERGED, reason, covered_by=stands, at_ms=at_ms)
+    return _cancelled(each.run_id, following.run_id, following.due_ms)
+
+
+def _of_its_kind(run: Queued, facts: Facts) -> Sequence[Waiting]:
+    """Whom it can give way to, or that can give way to it, in the order of their ticks."""
+    if not _is_tick(run):
+        return ()
+    all_ = facts.waiting.get(run.job_id, ())
+    if run.overlap == "collapse":
+        return all_
+    return [each for each in all_ if each.lane == "live"] if run.is_live_tick else ()
+
+
+def _is_tick(run: Queued) -> bool:
+    return run.kind == "tick" and run.is_fresh
+
+
+def _earlier(run: Queued, facts: Facts, gone: Collection[int]) -> bool:
+    of_its_kind = [each.run_id for each in _of_its_kind(run, facts)]
+    before = of_its_kind[: of_its_kind.index(run.run_id)] if run.run_id in of_its_kind else []
+    return any(each not in gone for each in before)
+
+
+def _before_it_is_due(run: Queued, facts: Facts, others: bool) -> Overlapped:
+    """Nothing is decided before it is due, so it is not claimed early past others."""
+    if not others or facts.now_ms >= run.due_ms:
+        return FREE
+    return Overlapped(park=_at_the_key(run, run.due_ms))
+
+
+def _until_it_is_known(run: Queued, facts: Facts) -> Overlapped:
+    """The one before it may still end at the very instant at which it is due: that is no overlap."""
+    before = facts.previous.get(run.run_id)
+    if before is None or before.finished_ms is not None or facts.now_ms > run.due_ms or not run.is_live_tick:
+        return FREE
+    return Overlapped(park=_at_the_key(run, run.due_ms + 1))
+
+
+def _in_order(run: Queued, facts: Facts, holders: Sequence[Holder], gone: Collection[int]) -> Overlapped:
+    earlier = facts.earlier.get(run.run_id)
+    if earlier is None:
+        return FREE
+    if earlier not in gone:
+        return Overlapped(park=_at_the_key(run))
+    is_held = any(each.run_id == earlier for each in holders)
+    return FREE if is_held else UNDECIDED  # there may be another one behind the one that was closed
+
+
+def _instead(run: Queued, facts: Facts, holders: Sequence[Holder], gone: Collection[int]) -> Overlapped:
+    if not run.is_live_tick:
+        return FREE
+    held = next((each for each in holders if each.job_id == run.job_id and each.is_live_tick), None)
+    if facts.now_ms < run.due_ms:
+        return _before_it_is_due(run, facts, held is not None or _earlier(run, facts, gone))
+    if held is None:
+        return FREE
+    if held.node_id is None:
+        return Overlapped(close=_cancelled(held.run_id, run.run_id))
+    return Overlapped(park=_at_the_key(run), cancel=held.run_id)
+
+
+def _at_the_key(run: Queued, look_ms: int | None = None) -> Park:
+    assert run.claim_key is not None
+    return Park(run.run_id, "key", run.claim_key, look_ms)

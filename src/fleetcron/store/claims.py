@@ -1,0 +1,351 @@
+"""Claim runs: read the facts under the lock of the pool, ask the pure policy, write what it says.
+
+One claim at a time decides for a pool (on PostgreSQL an advisory lock until the end of the transaction; SQLite has one
+writer anyway), so that caps, lanes and order need no counters. Ends of runs do not wait for that lock. Exclusivity does
+not rest on it either: the unique key on leases decides, across pools too. Whoever parks behind a lease has locked its
+row before, so the end of that lease will see the parked run. Leases are locked in the order of their runs, once in a
+transaction: whoever has locked some reads no second batch of candidates, but says that there is more.
+
+A claim carries an id of its client: asked again after a lost reply, it returns the same rows.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from fleetcron.model.queued import Choice, Facts, Holder, Limits, Previous, Queued, Waiting, queued
+from fleetcron.model.rules import Lane
+from fleetcron.model.run import RunKind
+from fleetcron.steps import step
+from fleetcron.store.closing import close_and_free, release
+from fleetcron.store.counting import counted, limits_of, pull
+from fleetcron.store.engine import Engine, Row, Script
+from fleetcron.store.rows import ids, rows, texts
+from fleetcron.store.upstreams import upstream_facts
+from fleetcron.store.written import Refused, Written
+
+_PASSES: Final = 8  # how often one transaction reads the queue again because what it read had to wait
+_SPARE: Final = 8  # candidates beyond the free slots, for those that have to wait
+
+
+class Claimed(NamedTuple):
+    """A run that is held now, for its next attempt."""
+
+    run_id: int
+    attempt: int
+    job_id: str
+    tenant: str
+    name: str
+    lane: Lane
+    kind: RunKind
+    due_ms: int
+    scheduled_for_ms: int
+    deadline_ms: int | None
+    failures: int
+    losses: int
+    window_ms: tuple[int, int] | None
+    covers: int
+    revision: int
+    payload: str | None  # JSON; None: the job's
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a worker asks for. `room` are its free slots, `catchup_room` those that catch-up may take."""
+
+    node_id: str
+    batch: str
+    pool: str
+    room: int
+    catchup_room: int
+    lacks: tuple[str, ...] = ()  # handlers that it has not
+    early_room: int | None = None  # how many may be such that are not due yet; None: all
+    catchup_first: bool = False  # it is the turn of catch-up, in a pool with one slot
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    now_ms: int
+    runs: tuple[Claimed, ...] = ()
+    parked: int = 0
+    closed: int = 0
+    cancels: dict[int, str] = field(default_factory=dict)  # held runs that were asked to stop
+    more: bool = False  # the transaction was long enough, and there is more to look at
+
+
+Choose: TypeAlias = Callable[[Facts], Choice]
+
+
+class Claims:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def claim(self, wish: Claim, choose: Choose) -> Written[Taken]:
+        """Refused if the worker was declared lost: it holds nothing any more."""
+
+        def script() -> Script[Taken | Refused]:
+            step("claim.begin")
+            known = yield "workers_lock", {"node_id": wish.node_id}
+            if not known:
+                return Refused("this worker was declared lost")
+            is_new = known[0]["batch"] != wish.batch
+            if is_new:
+                yield "workers_set_batch", {"node_id": wish.node_id, "batch": wish.batch}
+                yield "work_lock", {"name": f"pool:{wish.pool}"}
+            [facts] = yield "fleet_now", {}  # after the locks: it may have taken a while to get them
+            now_ms = facts["now_ms"]
+            if not is_new:
+                return Taken(now_ms, (yield from _held(wish)))
+            taken = yield from _take(wish, choose, now_ms)
+            step("claim.written")
+            return taken
+
+        return await self._engine.write(script)
+
+
+@dataclass(slots=True)
+class _Room:
+    """What is left of the free slots while the passes of a claim go on."""
+
+    all: int
+    catchup: int
+    early: int | None
+
+    def fill(self, runs: Sequence[Queued], now_ms: int) -> None:
+        self.all -= len(runs)
+        self.catchup -= sum(run.lane == "catchup" for run in runs)
+        if self.early is not None:
+            self.early -= sum(run.due_ms > now_ms for run in runs)
+
+
+def _take(wish: Claim, choose: Choose, now_ms: int) -> Script[Taken]:
+    yield "queue_wake", {"pool": wish.pool, "now_ms": now_ms}
+    if wish.lacks:
+        yield from _park_unknown(wish, now_ms)
+    limits, is_counted = yield from limits_of(wish.pool, now_ms)
+    room = _Room(wish.room, wish.catchup_room, wish.early_room)
+    claimed = parked = closed = 0
+    cancels: dict[int, str] = {}
+    opened: set[str] = set()
+    more = False
+    for _ in range(_PASSES):
+        candidates, is_all = yield from _candidates(wish, max(room.all, 1) + _SPARE)
+        choice, done, locked = Choice(), _Done(), False
+        if candidates:
+            if is_counted:
+                limits = yield from counted(limits, {run.tenant for run in candidates})
+            facts = yield from _facts(wish, candidates, room, limits, now_ms)
+            choice = choose(facts)
+            done = yield from _write(wish, facts, choice, now_ms)
+            locked = bool(facts.holders) or any(run.claim_key is not None for run in done.held)
+        room.fill(done.held, now_ms)
+        claimed += len(done.held)
+        parked += len(choice.parks)
+        closed += len(choice.closes)
+        cancels |= choice.cancels
+        opened |= done.opened
+        passed = bool(choice.parks or choice.closes or (done.held and room.all > 0))
+        more = wish.pool in done.opened or choice.undecided or len(done.held) < len(choice.claims)
+        more |= passed and not is_all  # what stood behind those that had to wait comes next
+        if not more and is_counted:
+            more = yield from pull(wish.pool, limits, room.all, room.catchup, now_ms)
+        if not more or locked:
+            break
+    if closed or opened - {wish.pool}:
+        yield "notify", {"topic": "work"}
+    if cancels:
+        yield "notify", {"topic": "cancels"}
+    runs = (yield from _held(wish)) if claimed else ()
+    return Taken(now_ms, runs, parked, closed, cancels, more)
+
+
+def _candidates(wish: Claim, most: int) -> Script[tuple[list[Queued], bool]]:
+    """The heads of all queues of the pool, and whether that is everything that waits for nothing."""
+    lacks = texts(wish.lacks)
+    found: list[Queued] = []
+    is_all = True
+    for level in (yield "shares_levels", {"pool": wish.pool}):
+        call = {"pool": wish.pool, "lane": level["lane"], "priority": level["priority"], "lacks": lacks, "most": most}
+        head = yield "queue_head", call
+        found += map(queued, head)
+        is_all &= len(head) < most
+    return found, is_all
+
+
+def _facts(wish: Claim, candidates: Sequence[Queued], room: _Room, limits: Limits, now_ms: int) -> Script[Facts]:
+    holders: dict[str, list[Holder]] = {}
+    keys = sorted({run.claim_key for run in candidates if run.claim_key is not None and not run.leased})
+    if keys:
+        for row in (yield "leases_of_keys", {"keys": texts(keys)}):
+            holders.setdefault(row["claim_key"], []).append(_holder(row))
+    previous = yield from _previous([run for run in candidates if run.overlap == "skip" and run.is_live_tick])
+    earlier = yield from _earlier([run for run in candidates if run.overlap == "queue" and not run.leased])
+    waiting = yield from _waiting([run for run in candidates if run.overlap in ("collapse", "cancel_previous")])
+    upstream = yield from upstream_facts(candidates)
+    return Facts(
+        now_ms=now_ms,
+        pool=wish.pool,
+        room=room.all,
+        catchup_room=room.catchup,
+        candidates=candidates,
+        holders=holders,
+        previous=previous,
+        earlier=earlier,
+        waiting=waiting,
+        upstream=upstream,
+        limits=limits,
+        early_room=room.early,
+        catchup_first=wish.catchup_first,
+    )
+
+
+def _previous(runs: Sequence[Queued]) -> Script[dict[int, Previous]]:
+    if not runs:
+        return {}
+    text = rows(
+        {"run_id": r.run_id, "job_id": r.job_id, "scheduled_for_ms": r.scheduled_for_ms, "due_ms": r.due_ms}
+        for r in runs
+    )
+    found = yield "runs_previous", {"rows": text}
+    return {
+        row["run_id"]: Previous(row["previous"], row["finished_ms"], bool(row["left_out"]), row["deadline_ms"])
+        for row in found
+    }
+
+
+def _earlier(runs: Sequence[Queued]) -> Script[dict[int, int]]:
+    if not runs:
+        return {}
+    return {row["run_id"]: row["earlier"] for row in (yield "queue_earlier", {"rows": _of_jobs(runs)})}
+
+
+def _waiting(runs: Sequence[Queued]) -> Script[dict[str, list[Waiting]]]:
+    found: dict[str, list[Waiting]] = {}
+    jobs = sorted({(run.job_id, run.claim_key) for run in runs if run.claim_key is not None})
+    if jobs:
+        text = rows({"job_id": job_id, "claim_key": key} for job_id, key in jobs)
+        for row in (yield "queue_waiting", {"rows": text}):
+            each = Waiting(row["run_id"], row["lane"], row["scheduled_for_ms"], row["due_ms"], row["deadline_ms"])
+            found.setdefault(str(row["job_id"]), []).append(each)
+    return found
+
+
+def _of_jobs(runs: Iterable[Queued]) -> str:
+    return rows(
+        {"run_id": r.run_id, "job_id": r.job_id, "claim_key": r.claim_key, "scheduled_for_ms": r.scheduled_for_ms}
+        for r in runs
+    )
+
+
+@dataclass(slots=True)
+class _Done:
+    held: list[Queued] = field(default_factory=list)
+    opened: set[str] = field(default_factory=set)  # pools that have more to look at
+
+
+def _write(wish: Claim, facts: Facts, choice: Choice, now_ms: int) -> Script[_Done]:
+    done = _Done()
+    if choice.parks:
+        yield "queue_park", {"rows": rows(each._asdict() for each in choice.parks), "now_ms": now_ms}
+    if choice.closes:
+        yield from _end_resting(facts, choice)
+        _, done.opened = yield from close_and_free(choice.closes, now_ms)
+    if choice.next_us:
+        yield "rates_write", {"rows": rows({"tenant": t, "next_us": us} for t, us in choice.next_us.items())}
+    if choice.claims:
+        done.held = yield from _hold(wish, facts, choice, now_ms)
+    if choice.cancels:
+        asked = rows({"run_id": run_id, "reason": reason} for run_id, reason in choice.cancels.items())
+        yield "leases_ask", {"rows": asked}
+    if choice.parks:
+        done.opened |= yield from _pass_on(facts, choice)
+    return done
+
+
+def _end_resting(facts: Facts, choice: Choice) -> Script[None]:
+    """Runs that are closed between two attempts give their keys back."""
+    resting = {each.run_id for some in facts.holders.values() for each in some if each.node_id is None}
+    resting |= {run.run_id for run in facts.candidates if run.leased}
+    ended = sorted(resting & {each.run_id for each in choice.closes})
+    if ended:
+        yield "upcoming_delete_resting", {"ids": ids(ended)}
+        yield "leases_delete", {"ids": ids(ended)}
+
+
+def _pass_on(facts: Facts, choice: Choice) -> Script[set[str]]:
+    """Somebody was let go on because a key is free, and has to wait for something else now; or the key is shared, and
+    the next one may hold it beside more others. Then it is the turn of the next. The pools that have more."""
+    known = {run.run_id: run for run in facts.candidates}
+    free, shared = set[str](), dict[tuple[str, str, str, int], tuple[int, int]]()
+    for park in choice.parks:
+        run = known[park.run_id]
+        if run.claim_key is None or run.leased:
+            continue
+        if park.gate != "key":
+            free.add(run.claim_key)
+        elif run.claim_key.startswith("k:"):
+            place = run.claim_key, run.pool, run.lane, run.priority
+            shared[place] = max(shared.get(place, (0, 0)), (run.scheduled_for_ms, run.run_id))
+    opened = yield from release((("key", key) for key in sorted(free)), most=1)
+    if shared:
+        held = Counter(known[run_id].claim_key for run_id, _ in choice.claims if not known[run_id].leased)
+        held.update({key: len(some) for key, some in facts.holders.items()})
+        following = rows(
+            {"key": key, "pool": pool, "lane": lane, "priority": priority, "held": held[key], "after_ms": at_ms,
+             "after_id": run_id}
+            for (key, pool, lane, priority), (at_ms, run_id) in sorted(shared.items())
+        )  # fmt: skip
+        opened |= {row["pool"] for row in (yield "queue_release_next", {"rows": following})}
+    return opened
+
+
+def _hold(wish: Claim, facts: Facts, choice: Choice, now_ms: int) -> Script[list[Queued]]:
+    known = {run.run_id: run for run in facts.candidates}
+    call = {"node_id": wish.node_id, "batch": wish.batch, "now_ms": now_ms}
+    fresh = [(run_id, slot) for run_id, slot in choice.claims if not known[run_id].leased]
+    rested = [run_id for run_id, _ in choice.claims if known[run_id].leased]
+    held: list[int] = []
+    if fresh:
+        text = rows({"run_id": run_id, "slot": slot} for run_id, slot in fresh)
+        held += [row["run_id"] for row in (yield "leases_insert", call | {"rows": text})]
+    if rested:
+        held += [row["run_id"] for row in (yield "leases_retake", call | {"ids": ids(rested)})]
+    yield "queue_delete", {"ids": ids(held)}
+    reached = [
+        {"pool": wish.pool, "lane": lane, "priority": priority, "tenant": "", "rank": rank}
+        for (lane, priority), rank in choice.reached.items()
+    ]
+    yield "shares_write", {"rows": rows(reached)}
+    return [known[run_id] for run_id in held]
+
+
+def _park_unknown(wish: Claim, now_ms: int) -> Script[None]:
+    """Handlers that no worker of the pool has. Those that somebody else has are left to them: also if he is late with
+    his lease, for nobody would look at the parked runs when he goes on."""
+    lacking = set(wish.lacks)
+    for row in (yield "workers_list", {}):
+        if wish.pool in json.loads(row["pools"]) and row["node_id"] != wish.node_id:
+            lacking &= set(json.loads(row["lacks"]))
+    if lacking:
+        yield "queue_park_unknown", {"pool": wish.pool, "handlers": texts(sorted(lacking)), "now_ms": now_ms}
+
+
+def _held(wish: Claim) -> Script[tuple[Claimed, ...]]:
+    found = yield "leases_of_batch", {"node_id": wish.node_id, "batch": wish.batch}
+    return tuple(_claimed(row) for row in found)
+
+
+def _claimed(row: Row) -> Claimed:
+    window = None if row["window_from_ms"] is None else (row["window_from_ms"], row["window_to_ms"])
+    return Claimed(
+        row["run_id"], row["attempt"], str(row["job_id"]), row["tenant"], row["name"], row["lane"], row["kind"],
+        row["due_ms"], row["scheduled_for_ms"], row["deadline_ms"], row["failures"], row["losses"], window,
+        row["covers"], row["revision"], row["payload"],
+    )  # fmt: skip
+
+
+def _holder(row: Row) -> Holder:
+    live = row["kind"] == "tick" and row["lane"] == "live" and row["round"] == 0
+    return Holder(row["slot"], row["run_id"], str(row["job_id"]), live, row["node_id"])

@@ -1,0 +1,3 @@
+-- Give keys and places back.
+DELETE FROM leases WHERE run_id IN (SELECT CAST(value AS BIGINT) FROM jsonb_array_elements_text(CAST(:ids AS jsonb))
+    AS v (value))

@@ -1,0 +1,6 @@
+-- Put runs on their way to an instant.
+INSERT INTO upcoming (run_after_ms, run_id, job_id, lane)
+SELECT run_after_ms, run_id, job_id, lane
+FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (run_after_ms BIGINT, run_id BIGINT, job_id UUID, lane TEXT)
+WHERE true
+ON CONFLICT DO NOTHING

@@ -1,0 +1,18 @@
+-- Take the runs that are due within a moment, with what decides their place in the queue.
+WITH taken AS (
+    DELETE FROM upcoming AS u
+    USING (
+        SELECT run_after_ms, run_id FROM upcoming WHERE run_after_ms <= :until_ms
+        ORDER BY run_after_ms, run_id LIMIT :most FOR UPDATE SKIP LOCKED
+    ) AS d
+    WHERE u.run_after_ms = d.run_after_ms AND u.run_id = d.run_id
+    RETURNING u.run_id, u.run_after_ms
+)
+SELECT r.run_id, t.run_after_ms AS due_ms, j.pool, r.lane, j.priority, j.tenant, coalesce(w.weight, 1) AS weight
+FROM taken AS t
+JOIN runs AS r ON r.run_id = t.run_id AND r.finished_ms IS NULL
+JOIN jobs AS j ON j.job_id = r.job_id
+LEFT JOIN leases AS l ON l.run_id = t.run_id
+LEFT JOIN tenants AS w ON w.tenant = j.tenant
+WHERE l.node_id IS NULL
+ORDER BY t.run_after_ms, r.scheduled_for_ms, r.run_id

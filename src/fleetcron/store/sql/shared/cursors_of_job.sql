@@ -1,0 +1,2 @@
+-- Where a job stands.
+SELECT revision, state, cursor_ms FROM cursors WHERE job_id = :job_id

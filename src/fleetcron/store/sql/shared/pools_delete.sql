@@ -1,0 +1,2 @@
+-- Take the limits of a pool away.
+DELETE FROM pools WHERE pool = :pool

@@ -1,0 +1,11 @@
+-- Whom runs wait for at one gate, each only once, however many wait.
+WITH RECURSIVE waited (key) AS (
+    SELECT q.key FROM queue AS q WHERE q.run_id = (
+        SELECT p.run_id FROM queue AS p WHERE p.gate = :gate ORDER BY p.gate, p.key, p.scheduled_for_ms,
+            p.run_id LIMIT 1)
+    UNION ALL
+    SELECT q.key FROM waited AS w JOIN queue AS q ON q.run_id = (
+        SELECT p.run_id FROM queue AS p WHERE p.gate = :gate AND p.key > w.key
+        ORDER BY p.gate, p.key, p.scheduled_for_ms, p.run_id LIMIT 1)
+)
+SELECT key FROM waited

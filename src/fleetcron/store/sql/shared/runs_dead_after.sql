@@ -1,0 +1,15 @@
+-- Dead letters by filter whose jobs may still run, the oldest first.
+SELECT r.run_id
+FROM runs AS r
+JOIN jobs AS j ON j.job_id = r.job_id
+LEFT JOIN attempts AS a ON a.run_id = r.run_id AND a.attempt = r.attempt
+WHERE r.dead = 1 AND r.discarded_ms IS NULL
+    AND (CAST(:tenant AS TEXT) IS NULL OR j.tenant = :tenant)
+    AND (CAST(:name AS TEXT) IS NULL OR j.name = :name)
+    AND (CAST(:type AS TEXT) IS NULL OR j.type = :type)
+    AND (CAST(:error AS TEXT) IS NULL OR a.error_code = :error)
+    AND (CAST(:from_ms AS BIGINT) IS NULL OR r.finished_ms >= :from_ms)
+    AND (CAST(:to_ms AS BIGINT) IS NULL OR r.finished_ms < :to_ms)
+    AND j.deleted_ms IS NULL AND j.state <> 'cancelled' AND r.run_id > :after_id
+ORDER BY r.run_id
+LIMIT :most

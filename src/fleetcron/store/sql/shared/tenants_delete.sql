@@ -1,0 +1,2 @@
+-- Give a tenant the defaults again.
+DELETE FROM tenants WHERE tenant = :tenant

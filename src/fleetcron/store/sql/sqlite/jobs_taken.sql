@@ -1,0 +1,3 @@
+-- Which of these names of a tenant are taken.
+SELECT name FROM jobs
+WHERE deleted_ms IS NULL AND tenant = :tenant AND name IN (SELECT value FROM json_each(:names))

@@ -1,0 +1,5 @@
+-- Who holds these keys. Locked: whoever parks behind a lease must know that its end will see them.
+SELECT l.claim_key, l.slot, l.run_id, l.attempt, l.job_id, l.kind, l.lane, l.round, l.node_id, l.due_ms, l.cancel
+FROM leases AS l
+WHERE l.claim_key IN (SELECT value FROM json_each(:keys))
+ORDER BY l.run_id

@@ -1,0 +1,2 @@
+-- Everything that a node holds.
+SELECT * FROM leases WHERE node_id = :node_id ORDER BY run_id

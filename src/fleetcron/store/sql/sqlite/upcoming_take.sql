@@ -1,0 +1,14 @@
+-- Take the runs that are due within a moment, with what decides their place in the queue.
+CREATE TEMP TABLE IF NOT EXISTS taken (run_id INTEGER PRIMARY KEY, due_ms INTEGER);
+DELETE FROM temp.taken;
+INSERT INTO temp.taken
+SELECT run_id, run_after_ms FROM upcoming WHERE run_after_ms <= :until_ms ORDER BY run_after_ms, run_id LIMIT :most;
+DELETE FROM upcoming WHERE (run_after_ms, run_id) IN (SELECT due_ms, run_id FROM temp.taken);
+SELECT r.run_id, t.due_ms, j.pool, r.lane, j.priority, j.tenant, coalesce(w.weight, 1) AS weight
+FROM temp.taken AS t
+JOIN runs AS r ON r.run_id = t.run_id AND r.finished_ms IS NULL
+JOIN jobs AS j ON j.job_id = r.job_id
+LEFT JOIN leases AS l ON l.run_id = t.run_id
+LEFT JOIN tenants AS w ON w.tenant = j.tenant
+WHERE l.node_id IS NULL
+ORDER BY t.due_ms, r.scheduled_for_ms, r.run_id

@@ -1,0 +1,130 @@
+"""Writes how attempts ended: whatever has ended while the last batch was written is the next batch.
+
+A batch whose reply was lost is written again as it is; what was written then is no longer held, and changes nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from fleetcron.errors import StoreError
+from fleetcron.model.errand import Errand
+from fleetcron.model.outcome import Snoozed, Succeeded
+from fleetcron.model.states import RunState
+from fleetcron.store.ends import Attempts, Ended, Ends
+from fleetcron.store.written import Ok, Refused, Unknown
+from fleetcron.worker.settling import settling
+
+log = logging.getLogger(__name__)
+
+_BATCH: Final = 500
+_LONGEST_PAUSE_S: Final = 1.0
+
+Heard: TypeAlias = Callable[[int, float, float], None]
+
+
+class Acks:
+    """`written` is called after each batch; `heard` gets the database's time with every reply."""
+
+    def __init__(
+        self,
+        attempts: Attempts,
+        node_id: str,
+        *,
+        chance: Callable[[], float],
+        before: Callable[[], Awaitable[None]],
+        heard: Heard,
+        written: Callable[[Ends], None],
+    ) -> None:
+        self._attempts = attempts
+        self._node_id = node_id
+        self._chance = chance
+        self._before = before
+        self._heard = heard
+        self._written = written
+        self._pending: list[tuple[Ended, Errand]] = []
+        self._writing: Sequence[tuple[Ended, Errand]] = ()
+        self._some = asyncio.Event()
+        self._none = asyncio.Event()
+        self._none.set()
+        self._life = 0  # of the lease: what ended in an earlier one is not ours to write
+        self.late = 0  # ends that were refused because somebody else held the run
+
+    def put(self, ended: Ended, errand: Errand) -> None:
+        self._pending.append((ended, errand))
+        self._some.set()
+        self._none.clear()
+
+    def keys(self) -> set[tuple[int, int]]:
+        """Run and attempt of what has ended and is not written yet."""
+        return {(each.run_id, each.attempt) for each, _ in (*self._pending, *self._writing)}
+
+    async def empty(self) -> None:
+        """When everything that has ended is written."""
+        await self._none.wait()
+
+    def drop(self) -> int:
+        """Nothing of this can be written any more: others hold those runs."""
+        count = len(self._pending)
+        self._life += 1
+        self._pending.clear()
+        self._some.clear()
+        self._none.set()
+        return count
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            await self._some.wait()
+            batch, self._pending = self._pending[:_BATCH], self._pending[_BATCH:]
+            if batch:
+                self._writing = batch
+                await self._write(batch)
+                self._writing = ()
+            if not self._pending:
+                self._some.clear()
+                self._none.set()
+
+    async def _write(self, batch: Sequence[tuple[Ended, Errand]]) -> None:
+        loop = asyncio.get_running_loop()
+        ended = [each for each, _ in batch]
+        decide = settling({each.run_id: errand for each, errand in batch}, self._chance)
+        pause_s, unsure, life = 0.05, False, self._life
+        while life == self._life:  # until it is written, or dropped because the lease is gone
+            sent_s = loop.time()
+            try:
+                await self._before()  # what an attempt printed is there when its end is
+                match await self._attempts.finish(self._node_id, ended, decide, again=unsure):
+                    case Ok(done):
+                        self._heard(done.now_ms, sent_s, loop.time())
+                        self._tell(done, {each.run_id: each for each in ended}, unsure=unsure)
+                        self._written(done)
+                        return
+                    case Unknown(why):
+                        unsure = True
+                        log.warning("it is not known whether the end of %d attempts was written: %s", len(ended), why)
+                    case Refused(reason):
+                        log.error("the end of %d attempts was refused: %s", len(ended), reason)
+                        return
+            except StoreError as error:
+                log.warning("the end of %d attempts cannot be written yet: %s", len(ended), error)
+            await asyncio.sleep(pause_s)
+            pause_s = min(_LONGEST_PAUSE_S, pause_s * 2)
+
+    def _tell(self, done: Ends, ended: Mapping[int, Ended], *, unsure: bool) -> None:
+        if done.late and not unsure:
+            self.late += len(done.late)
+            log.warning("too late: %d attempts were no longer ours, nothing was changed", len(done.late))
+        is_debug = log.isEnabledFor(logging.DEBUG)
+        for run_id, become in done.transitions.items():
+            if isinstance(ended[run_id].outcome, Succeeded | Snoozed):
+                if not is_debug:
+                    continue
+                took_ms = ended[run_id].finished_ms - ended[run_id].started_ms
+                said = (self._node_id, run_id, ended[run_id].attempt, become.state, took_ms)
+                log.debug("%s: run %d attempt %d: %s in %d ms", *said)
+                continue
+            level = logging.ERROR if become.state is RunState.DEAD else logging.WARNING
+            why = "" if become.error is None else f": {become.error.code}: {become.error.text.partition(chr(10))[0]}"
+            log.log(level, "run %d attempt %d: %s%s", run_id, ended[run_id].attempt, become.state, why)

@@ -1,0 +1,199 @@
+"""How runs come to a worker, and how they go back: claim, fetch what they need, find out whether they can run here."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from fleetcron.clock import Clock
+from fleetcron.errors import StoreError, StoreUnavailable
+from fleetcron.executors.assignment import Key
+from fleetcron.ids import uuid7
+from fleetcron.model.errand import Errand
+from fleetcron.model.outcome import Fault
+from fleetcron.model.target import CommandTarget, handler_key
+from fleetcron.policy.choose import choose
+from fleetcron.store.claims import Claim, Claimed, Taken
+from fleetcron.store.definitions import Version
+from fleetcron.store.store import Store
+from fleetcron.store.written import Ok, Refused, Unknown
+from fleetcron.worker.hands import Hands
+from fleetcron.worker.lease import WorkerLease
+from fleetcron.worker.pool import Attempt, Pool
+
+log = logging.getLogger(__name__)
+
+_MOST_CLAIMED: Final = 500
+_KEPT: Final = 20_000  # errands
+_PAUSE_S: Final = 0.05
+# Stands in for a definition that is not stored: for its rules of trying again.
+NOTHING: Final = Errand(CommandTarget(("true",)))
+
+
+class Intake:
+    def __init__(self, store: Store, node_id: str, hands: Hands, lease: WorkerLease, clock: Clock) -> None:
+        self._store = store
+        self._node_id = node_id
+        self._hands = hands
+        self._lease = lease
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._errands: dict[Version, Errand] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        # A hand-back whose reply was lost is repeated; a claim in between may have taken the same run under the same
+        # number of attempt again, and the repetition would give away what runs by then.
+        self._one_at_a_time = asyncio.Lock()
+        self.on_the_way: set[Key] = set()  # claimed, and neither in our hands nor given back yet
+
+    async def claim(self, pool: Pool) -> bool:
+        """Whether there may be more to claim at once."""
+        room, early_room, ends = min(pool.room, _MOST_CLAIMED), pool.early_room, pool.ends
+        wish = Claim(
+            node_id=self._node_id,
+            batch=uuid7(self._clock.now_ms()),
+            pool=pool.name,
+            room=room,
+            catchup_room=pool.catchup_room,
+            lacks=tuple(pool.lacks),
+            early_room=early_room,
+            catchup_first=pool.catchup_first,
+        )
+        life = self._lease.lives
+        async with self._one_at_a_time:
+            taken = await self._asked_for(wish)
+        if taken is None:
+            return False
+        if taken.runs:
+            pool.last_was_catchup = taken.runs[-1].lane == "catchup"
+            await self._accept(pool, taken.runs, life)
+        is_full = len(taken.runs) >= room
+        # Whatever bound it, the end of an attempt makes room: for catch-up, or for what is not due yet, too.
+        late = sum(run.lane == "catchup" for run in taken.runs)
+        early = sum(run.due_ms > taken.now_ms for run in taken.runs)
+        pool.hungry = is_full or late >= wish.catchup_room or early >= early_room
+        made_room = pool.hungry and pool.ends != ends  # while we asked
+        return taken.more or made_room or (is_full and pool.room > 0 and bool(taken.runs))
+
+    def give_back(self, attempts: Sequence[Attempt]) -> None:
+        """They cannot start here now: others may take them. Goes on beside."""
+        self._beside(self.given_back(attempts))
+
+    async def given_back(self, attempts: Sequence[Attempt]) -> None:
+        if not attempts:
+            return
+        self._hands.health.counts["handed_back"] += len(attempts)
+        keys = [each.key for each in attempts]
+        self.on_the_way |= set(keys)
+        async with self._one_at_a_time:
+            await self._patiently(lambda: self._store.attempts.hand_back(self._node_id, keys))
+        self.on_the_way -= set(keys)
+
+    def decline(self, pool: Pool, attempt: Attempt, why: str) -> None:
+        """There is no such handler here, as its executor found out."""
+        pool.lacks[handler_key(attempt.errand.run)] = why
+        self._beside(self._declined(pool, [attempt]))
+
+    async def settled(self) -> None:
+        """When nothing is on its way any more."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    async def _asked_for(self, wish: Claim) -> Taken | None:
+        """A claim whose reply was lost is asked for again under the same id: what it got must not be forgotten."""
+        while self._lease.is_held:
+            sent_s = self._loop.time()
+            try:
+                written = await self._store.claims.claim(wish, choose)
+            except StoreUnavailable:
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            match written:
+                case Ok(taken):
+                    self._hands.time.heard(taken.now_ms, sent_s, self._loop.time())
+                    return taken
+                case Refused(reason):
+                    log.warning("a claim was refused: %s", reason)
+                    self._lease.ask()
+                    return None
+                case Unknown():
+                    await asyncio.sleep(_PAUSE_S)
+        return None
+
+    async def _accept(self, pool: Pool, runs: Sequence[Claimed], life: int) -> None:
+        """`life` is the one in which they were claimed: what belongs to an earlier one is somebody else's by now."""
+        keys = {(run.run_id, run.attempt) for run in runs}
+        self.on_the_way |= keys
+        await self._fetch(runs)
+        if not self._is_held(life):
+            self.on_the_way -= keys
+            return
+        unknown = []
+        for run in runs:
+            errand = self._errands.get((run.job_id, run.revision))
+            if errand is None:
+                fault = Fault("no_definition", f"revision {run.revision} of the job is not stored")
+                self._hands.fail(run, NOTHING, fault)
+            elif pool.executor.knows(errand.run):
+                pool.hold(Attempt(run, errand))
+            else:
+                unknown.append(Attempt(run, errand))
+        self.on_the_way -= keys - {each.key for each in unknown}
+        if unknown:  # an import may take long; the others do not wait for it
+            self._beside(self._learn(pool, unknown, life))
+        self._hands.start_due()
+
+    def _is_held(self, life: int) -> bool:
+        return self._lease.is_held and self._lease.lives == life
+
+    async def _fetch(self, runs: Iterable[Claimed]) -> None:
+        missing = {(run.job_id, run.revision) for run in runs} - self._errands.keys()
+        if not missing:
+            return
+        if len(self._errands) > _KEPT:
+            self._errands.clear()
+            missing = {(run.job_id, run.revision) for run in runs}
+        while self._lease.is_held:
+            with suppress(StoreUnavailable):
+                self._errands |= await self._store.definitions.read(sorted(missing))
+                return
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _learn(self, pool: Pool, attempts: Sequence[Attempt], life: int) -> None:
+        await pool.executor.learn([each.errand.run for each in attempts])
+        declined = []
+        for each in attempts:
+            target = each.errand.run
+            if not self._is_held(life):
+                continue  # it is no longer ours
+            if pool.executor.knows(target):
+                pool.hold(each)
+            else:
+                pool.lacks[handler_key(target)] = pool.executor.why_not(target) or "it is not known here"
+                declined.append(each)
+        self.on_the_way -= {each.key for each in attempts} - {each.key for each in declined}
+        self._hands.start_due()
+        await self._declined(pool, declined)
+
+    async def _declined(self, pool: Pool, attempts: Sequence[Attempt]) -> None:
+        """That costs no attempt, and somebody else may have the handler."""
+        if not attempts:
+            return
+        for name in sorted({handler_key(each.errand.run) for each in attempts}):
+            log.warning("pool %s: %s is not known here: %s", pool.name, name, pool.lacks.get(name, ""))
+        lacks = sorted({name for each in self._hands.pools for name in each.lacks})
+        await self._patiently(lambda: self._store.workers.lack(self._node_id, lacks))
+        await self.given_back(attempts)
+
+    async def _patiently(self, verb: Callable[[], Awaitable[object]]) -> None:
+        """A verb that is safe to repeat, until it is done or the lease is over."""
+        while self._lease.is_held:
+            with suppress(StoreError):
+                if not isinstance(await verb(), Unknown):
+                    return
+            await asyncio.sleep(_PAUSE_S)
+
+    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

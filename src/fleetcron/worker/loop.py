@@ -1,0 +1,283 @@
+"""The worker: claims runs a moment early, holds each until its exact instant, hands it to an executor, writes its end.
+
+One turn of the loop (`step`) queues what is due soon, claims for each pool what its slots allow, and says how long to
+sleep. Everything else happens beside it: `lease.py` keeps the one lease of all runs, `hands.py` starts what was held
+and hears how it ends, `acks.py` writes the ends. User code runs in processes of its own, so nothing that a handler does
+can stop a renewal.
+
+When the lease is lost everything is stopped at once, and the worker begins anew when nothing of it runs any more.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from fleetcron.clock import Clock
+from fleetcron.config import WorkerConfig
+from fleetcron.errors import StoreError, StoreUnavailable
+from fleetcron.executors.assignment import Key
+from fleetcron.model.outcome import Fault, Lost
+from fleetcron.policy.fairness import Wanted, ranks
+from fleetcron.store.ends import Ended, Ends
+from fleetcron.store.queue import Coming, Place, Shares
+from fleetcron.store.store import Store
+from fleetcron.store.workers import Renewed
+from fleetcron.store.written import Ok, Refused, Unknown
+from fleetcron.worker.acks import Acks
+from fleetcron.worker.dbtime import DatabaseTime
+from fleetcron.worker.hands import Hands, Health, MakeExecutor
+from fleetcron.worker.intake import NOTHING, Intake
+from fleetcron.worker.lease import WorkerLease
+from fleetcron.worker.output import Output
+from fleetcron.worker.settling import settling
+
+log = logging.getLogger(__name__)
+
+_PROMOTED: Final = 2000  # runs in one transaction
+_PROMOTE_EVERY_MS: Final = 100  # while there is so much to claim that nobody looks when the next run is due
+_LONGEST_BACKOFF_MS: Final = 2_000
+
+
+class Worker:
+    def __init__(
+        self,
+        store: Store,
+        node_id: str,
+        config: WorkerConfig,
+        make_executor: MakeExecutor,
+        *,
+        process: str,
+        clock: Clock,
+        chance: Callable[[], float],
+        allow: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """`allow` is told until when the work may go on, on the steady clock (`Programs.allow_until`)."""
+        self.wake = asyncio.Event()  # set by whoever knows that there may be something to do
+        self.time = DatabaseTime()
+        self._store = store
+        self._node_id = node_id
+        self._config = config
+        self._chance = chance
+        self._loop = asyncio.get_running_loop()
+        self._ahead_ms = round(config.ahead_s * 1000)
+        self._promote_at_ms = 0.0  # when something is to be queued, by the database's time
+        self._failures = 0
+        self._must_begin_anew = False
+        self._forgotten: set[Key] = set()  # held by us, says the store, and we know nothing of it
+        self._output = Output(store, node_id)
+        self._acks = Acks(
+            store.attempts,
+            node_id,
+            chance=chance,
+            before=self._output.flush,
+            heard=self.time.heard,
+            written=self._written,
+        )
+        self.lease = WorkerLease(
+            store.workers,
+            node_id,
+            process=process,
+            pools=config.slots(),
+            ttl_ms=round(config.lease_ttl_s * 1000),
+            renew_ms=round(config.renew_s * 1000),
+            clock=clock,
+            renewed=self._renewed,
+            lost=self._lose,
+            allow=allow,
+        )
+        self._hands = Hands(
+            config.slots(),
+            make_executor,
+            acks=self._acks,
+            output=self._output,
+            time=self.time,
+            clock=clock,
+            is_ours=lambda: self.lease.is_held,
+            idle=self.wake.set,
+            back=lambda attempts: self._intake.give_back(attempts),
+            declined=lambda pool, attempt, why: self._intake.decline(pool, attempt, why),
+        )
+        self._intake = Intake(store, node_id, self._hands, self.lease, clock)
+
+    @property
+    def health(self) -> Health:
+        return self._hands.health
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop`; then what runs may end within the drain time, and the rest goes back."""
+        quiet = asyncio.Event()  # the lease is kept until everything has ended and is written
+        beside = [
+            asyncio.create_task(self._acks.run()),
+            asyncio.create_task(self._output.run()),
+            asyncio.create_task(self._stopped(stop)),
+        ]
+        try:
+            async with self._store.engine.hints() as hints:
+                beside.append(asyncio.create_task(self._listen(hints)))
+                if await self._joined(stop):
+                    beside.append(asyncio.create_task(self.lease.keep(quiet)))
+                    await self._turns(stop)
+                    await self._drain()
+        finally:
+            quiet.set()
+            await self._hands.close(0)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+
+    async def step(self) -> float:
+        """One turn. Answers for how many seconds there is nothing to do: 0 if there is more."""
+        if not self.lease.is_held:
+            return await self._begin_anew()
+        more = await self._promote() if self.time.guess_ms(self._loop.time()) >= self._promote_at_ms else False
+        for pool in self._hands.pools:
+            more |= await self._intake.claim(pool)
+        return 0 if more else await self._rest()
+
+    async def _rest(self) -> float:
+        """How long until a run is to be queued, or a parked one looked at."""
+        sent_s = self._loop.time()
+        found = await self._store.queue.next_look([pool.name for pool in self._hands.pools])
+        self.time.heard(found.now_ms, sent_s, self._loop.time())
+        poll_ms = found.now_ms + self._config.poll_s * 1000
+        coming_ms = poll_ms if found.upcoming_ms is None else found.upcoming_ms - self._ahead_ms
+        self._promote_at_ms = min(poll_ms, coming_ms)
+        look_ms = poll_ms if found.look_ms is None else found.look_ms
+        return max(0.001, (min(poll_ms, coming_ms, look_ms) - found.now_ms) / 1000)
+
+    async def _promote(self) -> bool:
+        match await self._store.queue.promote(self._ahead_ms, _PROMOTED, _ranked):
+            case Ok(done):
+                self._promote_at_ms = 0.0 if done.more else self.time.guess_ms(self._loop.time()) + _PROMOTE_EVERY_MS
+                return done.more
+            case Refused() | Unknown():
+                return True
+
+    async def _turns(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            self.wake.clear()
+            rest_s = await self._turn()
+            if rest_s:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(rest_s):
+                        await self.wake.wait()
+            else:
+                await asyncio.sleep(0)  # renewals come first
+
+    async def _turn(self) -> float:
+        try:
+            rest_s = await self.step()
+        except StoreError as error:
+            self._failures += 1
+            if self.health.trouble != str(error):
+                log.error("claiming waits: %s", error)
+            self.health.trouble = str(error)
+            return min(_LONGEST_BACKOFF_MS, 50 << min(self._failures, 6)) / 1000
+        if self.health.trouble is not None:
+            log.info("claiming goes on")
+        self._failures, self.health.trouble = 0, None
+        return rest_s
+
+    async def _joined(self, stop: asyncio.Event) -> bool:
+        while not stop.is_set():
+            with suppress(StoreError):
+                if await self.lease.join():
+                    return True
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await stop.wait()
+        return False
+
+    async def _listen(self, hints: AsyncIterator[str]) -> None:
+        async for topic in hints:
+            if topic in ("work", "lost"):
+                self._promote_at_ms = 0.0
+                self.wake.set()
+            if topic in ("cancels", "lost") and not self._hands.is_empty:
+                self.lease.ask()  # a renewal tells which attempts were asked to stop
+
+    async def _stopped(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self.wake.set()
+
+    def _written(self, done: Ends) -> None:
+        self.health.counts["late"] = self._acks.late
+        if done.due_ms is not None:
+            self._promote_at_ms = min(self._promote_at_ms, done.due_ms - self._ahead_ms)
+            self.wake.set()
+        elif any(pool.hungry for pool in self._hands.pools):
+            self.wake.set()
+
+    # -- the lease
+
+    async def _renewed(self, done: Renewed, sent_s: float, received_s: float) -> None:
+        self.time.heard(done.now_ms, sent_s, received_s)
+        for key, reason in done.cancels.items():
+            self._hands.cancel(key, reason)
+        await self._remember()
+
+    async def _remember(self) -> None:
+        """The safety net: what the store says twice in a row that we hold, and we know nothing of, is given up."""
+        held = set(await self._store.workers.held(self._node_id))
+        unknown = held - self._intake.on_the_way - self._acks.keys() - self._hands.keys()
+        lost, self._forgotten = unknown & self._forgotten, unknown
+        if lost and self.lease.is_held:
+            log.error("%d runs are held and were forgotten; they are given up", len(lost))
+            now_ms = self.time.guess_ms(self._loop.time())
+            why = Lost(Fault("lost", "the worker had forgotten it"))
+            for run_id, attempt in sorted(lost):
+                self._acks.put(Ended(run_id, attempt, why, now_ms, now_ms), NOTHING)
+
+    def _lose(self, why: str) -> None:
+        log.error("everything is stopped: %s", why)
+        self._must_begin_anew = True
+        self._hands.drop(why, self.lease.margin_ms / 2000)
+        self.wake.set()
+
+    async def _begin_anew(self) -> float:
+        self.lease.notice()
+        if not self._hands.is_empty:
+            return 0.05
+        if self._must_begin_anew:
+            # what ended in time may still be written; what others hold now is not changed by it
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._config.lease_ttl_s):
+                    await self._acks.empty()
+            self._acks.drop()
+            self._intake.on_the_way.clear()
+            written = await self._store.workers.forsake(self._node_id, settling({}, self._chance))
+            if not isinstance(written, Ok):
+                raise StoreUnavailable("it is not known whether the old leases were given up")
+        if not await self.lease.join():
+            raise StoreUnavailable(self.lease.trouble or "the worker could not join")
+        if self._must_begin_anew:
+            log.info("the worker has begun anew")
+            self._must_begin_anew = False
+            self._hands.begin_anew()
+        return 0
+
+    async def _drain(self) -> None:
+        """Stop claiming; finish or hand back within the drain time; then everything has ended and is written."""
+        await self._intake.given_back(self._hands.take_held())
+        left = sum(len(pool.running) for pool in self._hands.pools)
+        if left:
+            log.info("waiting up to %g s for %d attempts", self._config.drain_s, left)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._config.drain_s):
+                await self._intake.settled()
+                while not self._hands.is_empty:
+                    await asyncio.sleep(0.01)
+        await self._hands.close(self.lease.margin_ms / 1000)
+        await self._intake.settled()
+        await self._intake.given_back(self._hands.take_held())  # what was still being imported
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._config.lease_ttl_s):
+                await self._acks.empty()
+        with suppress(StoreError):
+            await self._store.workers.leave(self._node_id)
+
+
+def _ranked(coming: Sequence[Coming], shares: Shares) -> tuple[list[int], dict[Place, int]]:
+    return ranks([Wanted(c.pool, c.lane, c.priority, c.tenant, c.weight) for c in coming], shares)

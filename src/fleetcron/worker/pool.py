@@ -1,0 +1,79 @@
+"""One pool of a worker: its slots, the runs that wait for their instant, and the attempts that run."""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from fleetcron.executors.assignment import Key
+from fleetcron.executors.executor import Executor
+from fleetcron.model.errand import Errand
+from fleetcron.store.claims import Claimed
+
+LIVE_SHARE = 4  # one slot of so many is always left to live work
+
+
+@dataclass(slots=True)
+class Attempt:
+    """An attempt that this worker holds."""
+
+    run: Claimed
+    errand: Errand
+
+    @property
+    def key(self) -> Key:
+        return self.run.run_id, self.run.attempt
+
+
+@dataclass(slots=True)
+class Pool:
+    name: str
+    slots: int
+    executor: Executor
+    running: dict[Key, Attempt] = field(default_factory=dict)
+    held: dict[Key, Attempt] = field(default_factory=dict)  # claimed a moment early
+    lacks: dict[str, str] = field(default_factory=dict)  # handlers that it has not, and why
+    hungry: bool = True  # there may be something to claim
+    ends: int = 0  # of attempts: each makes room
+    last_was_catchup: bool = True
+    _order: list[tuple[int, Key]] = field(default_factory=list)  # of the held ones, by instant
+
+    @property
+    def room(self) -> int:
+        """Free slots. What is held for later does not take one: if none is free at its instant, it goes back."""
+        return max(0, self.slots - len(self.running))
+
+    @property
+    def early_room(self) -> int:
+        return max(0, self.room - len(self.held))
+
+    @property
+    def catchup_room(self) -> int:
+        """Catch-up borrows slots, but a quarter, at least one, stays free for live work. One slot alternates."""
+        if self.slots == 1:
+            return self.room
+        lent = sum(each.run.lane == "catchup" for each in (*self.running.values(), *self.held.values()))
+        return max(0, min(self.room, self.slots - max(1, self.slots // LIVE_SHARE) - lent))
+
+    @property
+    def catchup_first(self) -> bool:
+        return self.slots == 1 and not self.last_was_catchup
+
+    def hold(self, attempt: Attempt) -> None:
+        self.held[attempt.key] = attempt
+        heapq.heappush(self._order, (attempt.run.due_ms, attempt.key))
+
+    def next_due_ms(self) -> int | None:
+        while self._order and self._order[0][1] not in self.held:
+            heapq.heappop(self._order)
+        return self._order[0][0] if self._order else None
+
+    def due(self, now_ms: float) -> Iterator[Attempt]:
+        """Those whose instant has come; they are no longer held back."""
+        while (due_ms := self.next_due_ms()) is not None and due_ms <= now_ms:
+            yield self.held.pop(heapq.heappop(self._order)[1])
+
+    def take_held(self) -> list[Attempt]:
+        found = list(self.held.values())
+        self.held.clear()
+        self._order.clear()
+        return found

@@ -1,0 +1,154 @@
+"""Workers that fall asleep past their lease and wake again: what they write then is refused, and nothing ran twice."""
+
+import asyncio
+import signal
+from time import monotonic
+
+import pytest
+
+from tests.faults.fleet import until
+from tests.faults.work_fleet import COMMANDS, LOAD, Member, Siege, command, create, job, once, trigger
+from tests.faults.work_stage import POSTGRES, cradle, rarely, siege, sqlite_siege
+
+__all__ = ["cradle", "siege", "sqlite_siege"]
+
+WAKES_S = 3.0  # a second, and two for a busy machine
+LONG = [
+    once(job("coroutine", "works", 30)),
+    once(job("function", "blocks", 30)),
+    once(job("stubborn", "does_not_stop", 30)),
+    once(job("command", command("ignores", "30"))),
+]
+
+
+async def falls_asleep(siege: Siege, member: Member) -> None:
+    """Until everybody has given it up."""
+    await until(lambda: member.asleep)
+    siege.cuts[member.name] += 1
+
+    async def is_given_up() -> bool:
+        return not await siege.works(member.name)
+
+    await until(is_given_up)
+
+
+async def wakes(member: Member) -> None:
+    """It notices at once, stops everything, and begins anew."""
+    woken_s = monotonic()
+    member.send(signal.SIGCONT)
+    await until(lambda: member.has_logged("everything is stopped"))
+    assert monotonic() - woken_s < WAKES_S
+    await until(lambda: member.has_logged("the worker has begun anew"))
+
+
+def held_by_a_sleeper(siege: Siege, *, switch: bool) -> None:
+    """One falls asleep with every kind of work in its hands; what it held goes on elsewhere, and is cut short."""
+
+    async def scenario() -> None:
+        await create(siege.url, LONG)
+        sleeper = siege.born("sleeper", roles=["scheduler", "worker"], switch=switch)
+        for one in LONG:
+            await trigger(siege.url, one.name)
+        await siege.begun(len(LONG))
+        siege.survivor()
+        sleeper.send(signal.SIGSTOP)
+        await falls_asleep(siege, sleeper)
+        await siege.begun(len(LONG), node="survivor")
+        await wakes(sleeper)
+
+    asyncio.run(scenario())
+
+
+def test_nothing_of_a_sleeper_goes_on_when_its_lease_is_over(siege: Siege) -> None:
+    """S4-20: not its functions, not its commands, not even those that do not want to stop: nobody runs beside."""
+    held_by_a_sleeper(siege, switch=True)
+    assert siege.said("beside") == []
+
+
+@pytest.mark.soak
+def test_without_the_switch_it_would_go_on(sqlite_siege: Siege) -> None:
+    """The witness is not blind: the processes of a worker that stands still do not stand still."""
+    held_by_a_sleeper(sqlite_siege, switch=False)
+    assert {line["job"] for line in sqlite_siege.said("beside")} >= {"coroutine", "function", "stubborn", "command"}
+
+
+# In the middle of a transaction it would keep everybody from a SQLite file: only PostgreSQL can be woken from that.
+BETWEEN = [("working store.committed", 1), ("working store.committed", 6)]
+INSIDE = [("claim.written", 3), ("finish.written", 1)]
+MORE = [("worker.renew", 3), ("promote.written", 2), ("output.written", 2), ("working store.commit", 5)]
+
+
+@pytest.mark.parametrize("more", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["few", "more"])
+def test_zombies_write_nothing(siege: Siege, more: bool) -> None:
+    """S4-21: they wake with a claim or an end in their hands. Two of them die while they begin anew."""
+
+    async def zombie(number: int, step: str, nth: int, then: list[tuple[str, str, int]]) -> None:
+        isolation = "host" if more else "inline"
+        member = siege.born(f"zombie-{number}", faults=[("stop", step, nth), *then], isolation=isolation)
+        await falls_asleep(siege, member)
+        if then:
+            member.send(signal.SIGCONT)
+            await siege.dies(member)
+        else:
+            await wakes(member)
+
+    async def scenario() -> None:
+        await create(siege.url, [*LOAD, *COMMANDS])
+        siege.survivor(slots=3)
+        await siege.begun(3)
+        inside = [*INSIDE, *(MORE if more else [])]
+        places = [*BETWEEN, *(inside if siege.url.startswith("postgres") else [])]
+        ends: list[list[tuple[str, str, int]]] = [
+            *([] for _ in places),
+            [("kill", "worker.forsake", 1)],
+            [("kill", "worker.forsaken", 1)],
+        ]
+        places += [("working store.committed", 3), ("working store.committed", 9)]
+        zombies = [zombie(number, *place, then) for number, (place, then) in enumerate(zip(places, ends, strict=True))]
+        await asyncio.gather(*zombies)
+        await siege.heals()
+
+    asyncio.run(scenario())
+    siege.check()
+
+
+@rarely(POSTGRES)
+def test_an_end_that_comes_too_late_is_refused(siege: Siege) -> None:
+    """Its function ends while it sleeps; when it wakes the run is another one's, and its word is not taken."""
+
+    async def scenario() -> int:
+        await create(siege.url, [once(job("short", "works", 1.0))])
+        sleeper = siege.born("sleeper", roles=["scheduler", "worker"])
+        run = await trigger(siege.url, "short")
+        await siege.begun()
+        sleeper.send(signal.SIGSTOP)
+        siege.survivor()
+        await falls_asleep(siege, sleeper)
+        await siege.begun(2)
+        await wakes(sleeper)
+        await siege.heals()
+        return run
+
+    run = asyncio.run(scenario())
+    assert [line["how"] for line in siege.said("end", run=run)] == ["done", "done"]
+    verdict = siege.check()
+    assert verdict.events["finish_refused"] == 1
+    assert verdict.attempts == {"lost": 1, "succeeded": 1}
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_fifty_zombies(siege: Siege) -> None:
+    async def scenario() -> None:
+        await create(siege.url, [*LOAD, *COMMANDS])
+        siege.survivor(slots=3)
+        await siege.begun(3)
+        for number in range(50):
+            member = siege.born(f"zombie-{number}", faults=[("stop", "working store.committed", 1 + number)])
+            await falls_asleep(siege, member)
+            await wakes(member)
+            await siege.stops(member)
+        await siege.heals()
+
+    asyncio.run(scenario())
+    siege.check()

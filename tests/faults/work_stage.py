@@ -1,0 +1,45 @@
+"""Fixtures of the tests in which workers work: `siege` on each store, `sqlite_siege`, `postgres_siege`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.work_fleet import Nursery, Siege, nursery
+from tests.services.guard import Guard
+
+
+@pytest.fixture(scope="module")
+def cradle(guard: Guard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    with nursery(guard, tmp_path_factory.mktemp("nodes")) as found:
+        yield found
+
+
+SQLITE, POSTGRES = "sqlite_file_url", "postgres18_url"
+
+
+def rarely(store: str) -> pytest.MarkDecorator:
+    """For a test that has `siege`: on this store only in `make soak`."""
+    stores = [pytest.param(each, marks=pytest.mark.soak if each == store else ()) for each in (SQLITE, POSTGRES)]
+    return pytest.mark.parametrize("siege", stores, ids=["sqlite", "postgres"], indirect=True)
+
+
+@pytest.fixture(params=[SQLITE, POSTGRES], ids=["sqlite", "postgres"])
+def siege(request: pytest.FixtureRequest, cradle: Nursery, tmp_path: Path) -> Iterator[Siege]:
+    found = Siege(str(request.getfixturevalue(request.param)), tmp_path, cradle)
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def sqlite_siege(cradle: Nursery, sqlite_file_url: str, tmp_path: Path) -> Iterator[Siege]:
+    found = Siege(sqlite_file_url, tmp_path, cradle)
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def postgres_siege(cradle: Nursery, postgres18_url: str, tmp_path: Path) -> Iterator[Siege]:
+    found = Siege(postgres18_url, tmp_path, cradle)
+    yield found
+    found.end()

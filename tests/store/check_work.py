@@ -1,0 +1,457 @@
+"""Checks of the conformance suite about work: queue, claim, end, rest, hand back, and every gate."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from fleetcron.model.control import Wish
+from fleetcron.model.outcome import Failed, Fault, Lost, Snoozed, Succeeded
+from fleetcron.model.states import RunState
+from fleetcron.policy.choose import choose
+from fleetcron.store.claims import Claim
+from fleetcron.store.ends import Ended
+from fleetcron.store.queue import NextLook
+from fleetcron.store.written import Ok, Refused
+from tests.worker.shop import BEGIN_MS as NOW
+from tests.worker.shop import QUICK, TTL_MS, Job, Shop, ok, rank, settling
+
+if TYPE_CHECKING:
+    from tests.store.test_conformance import World
+
+Check = Callable[["World"], Awaitable[None]]
+CHECKS: dict[str, Check] = {}
+BROKEN = Failed(Fault("broken", "no", "line 1"))
+
+
+def check(function: Callable[[Shop], Awaitable[None]]) -> Check:
+    async def on_a_shop(w: "World") -> None:
+        await function(await Shop.open(w.store, w.clock))
+
+    CHECKS[function.__name__] = on_a_shop
+    return on_a_shop
+
+
+@check
+async def promote_queues_what_is_due_soon(shop: Shop) -> None:
+    """S2-35: planned runs enter their queue a moment before they may start, ranked between tenants."""
+    one, other = Job(1, tenant="t1"), Job(2, tenant="t2", priority=0, deadline_ms=5_000)
+    await shop.define(one, other)
+    await shop.plan(one, NOW + 1, NOW + 2, NOW + 1_001)
+    await shop.plan(other, NOW + 3)
+    assert (await shop.promote(1_000, most=2)).more
+    done = await shop.promote(1_000)
+    assert (done.runs, done.more) == (1, False)
+    assert (await shop.promote(1_000)).runs == 0
+    found = await shop.rows("SELECT run_id, rank, due_ms, deadline_ms, leased FROM queue ORDER BY run_id")
+    assert [(row["run_id"], row["rank"], row["due_ms"] - NOW, row["leased"]) for row in found] == [
+        (1, 0, 1, 0), (2, 1_000_000, 2, 0), (4, 0, 3, 0),
+    ]  # fmt: skip
+    assert [row["deadline_ms"] for row in found] == [None, None, NOW + 5_003]
+    assert await shop.store.queue.next_look(["p1"]) == NextLook(NOW, NOW + 1_001, None)
+
+
+@check
+async def promote_drops_what_has_ended(shop: Shop) -> None:
+    job = Job(1)
+    await shop.define(job)
+    [run, _] = await shop.plan(job, NOW, NOW + 1)
+    ok(await shop.store.steering.cancel([run], None, actor="ann"))
+    await shop.promote()
+    assert await shop.gates() == {2: None}
+
+
+@check
+async def a_claim_is_repeated_after_a_lost_reply(shop: Shop) -> None:
+    """S3-32, S3-88: the same id, the same rows; another id gets others. Never two holders of a run."""
+    jobs = [Job(number) for number in range(1, 4)]
+    await shop.define(*jobs)
+    for job in jobs:
+        await shop.plan(job, NOW)
+    await shop.promote()
+    await shop.join("n1", p1=5)
+    first = await shop.claim("n1", room=2, batch="b1")
+    assert [(run.run_id, run.attempt, run.name, run.covers, run.window_ms) for run in first.runs] == [
+        (1, 1, "job-1", 1, None),
+        (2, 1, "job-2", 1, None),
+    ]
+    assert (await shop.claim("n1", room=2, batch="b1")).runs == first.runs
+    assert [run.run_id for run in (await shop.claim("n1", room=2, batch="b2")).runs] == [3]
+    await shop.finish("n1", 1, 1)
+    assert (await shop.claim("n1", room=2, batch="b3")).runs == ()
+
+
+@check
+async def a_lost_worker_is_refused(shop: Shop) -> None:
+    """S3-34, S3-15: whatever it held belongs to others, one attempt later."""
+    job = Job(1)
+    await shop.define(job)
+    await shop.plan(job, NOW)
+    await shop.promote()
+    await shop.join("n1", p1=5)
+    await shop.claim("n1", batch="b1")
+    [seen] = (await shop.store.workers.list()).workers
+    assert (seen.process, dict(seen.pools), list(seen.lacks), seen.expires_ms) == (
+        "process",
+        {"p1": 5},
+        [],
+        NOW + TTL_MS,
+    )
+    bury = shop.store.workers.bury
+    assert await bury(seen, settling(QUICK), gone=False, by="n2") == Refused("it has renewed its lease")  # not yet over
+    await shop.clock.set(NOW + TTL_MS)
+    assert ok(await shop.store.workers.renew("n1", TTL_MS)).expires_ms == NOW + 2 * TTL_MS
+    await shop.clock.set(NOW + 2 * TTL_MS)
+    assert await bury(seen, settling(QUICK), gone=False, by="n2") == Refused("it has renewed its lease")  # it has moved
+    [seen] = (await shop.store.workers.list()).workers
+    done = ok(await bury(seen, settling(QUICK), gone=False, by="n2"))
+    assert done.transitions[1].state is RunState.RETRYING
+    assert (await shop.store.events.counts(0))["worker_lost"] == 1
+    wish = Claim("n1", "b1", "p1", 5, 5)
+    assert await shop.store.claims.claim(wish, choose) == Refused("this worker was declared lost")
+    assert await shop.store.workers.renew("n1", TTL_MS) == Refused("this worker was declared lost")
+    assert (await shop.finish("n1", 1, 1)).late == (1,)
+    assert await shop.store.attempts.hand_back("n1", [(1, 1)]) == Ok(0)
+    await shop.join("n2", p1=5)
+    await shop.promote()
+    assert [(run.run_id, run.attempt, run.losses) for run in (await shop.claim("n2")).runs] == [(1, 2, 1)]
+
+
+@check
+async def an_end_is_written_once_and_only_by_its_owner(shop: Shop) -> None:
+    """I7, I9: guarded by run, attempt and owner. What comes late is counted and changes nothing."""
+    job = Job(1)
+    await shop.define(job)
+    await shop.plan(job, NOW)
+    await shop.promote()
+    await shop.join("n1", p1=1)
+    await shop.join("n2", p1=1)
+    await shop.claim("n1")
+    assert (await shop.finish("n2", 1, 1)).late == (1,)
+    assert (await shop.finish("n1", 1, 2)).late == (1,)
+    ended = Ended(1, 1, Succeeded(), NOW + 1, NOW + 2, '{"rows":3}', 7)
+    old = Ended(1, 0, BROKEN, NOW, NOW)  # of an attempt that was: it must not stand for the other one
+    done = ok(await shop.store.attempts.finish("n1", [ended, old], settling(QUICK)))
+    assert (done.transitions[1].state, done.late, done.due_ms) == (RunState.SUCCEEDED, (1,), None)
+    assert (await shop.finish("n1", 1, 1)).late == (1,)
+    [attempt] = await shop.rows("SELECT * FROM attempts")
+    assert (attempt["outcome"], attempt["node_id"], attempt["started_ms"], attempt["finished_ms"]) == (
+        "succeeded", "n1", NOW + 1, NOW + 2,
+    )  # fmt: skip
+    assert (attempt["result"], attempt["log_bytes"], attempt["error_code"]) == ('{"rows":3}', 7, None)
+    [run] = await shop.rows("SELECT * FROM runs")
+    assert (run["state"], run["finished_ms"], run["attempt"], run["started_ms"]) == ("succeeded", NOW, 1, NOW + 1)
+    assert await shop.rows("SELECT * FROM leases") == []
+    assert (await shop.store.events.counts(0))["finish_refused"] == 4
+
+
+@check
+async def a_run_rests_between_attempts_and_keeps_its_key(shop: Shop) -> None:
+    """S3-6: no slot and no cap, but its place in the job: the next tick waits, and it is the same run that goes on."""
+    job = Job(1, overlap="queue")
+    await shop.define(job)
+    await shop.plan(job, NOW, NOW + 500)
+    await shop.limit("t1", 1)
+    await shop.promote()
+    await shop.join("n1", p1=5)
+    assert [run.run_id for run in (await shop.claim("n1")).runs] == [1]
+    done = await shop.finish("n1", 1, 1, BROKEN)
+    assert done.due_ms == NOW + 2_000
+    assert ok(await shop.store.workers.renew("n1", TTL_MS)).cancels == {}
+    await shop.clock.advance(1_000)
+    await shop.promote(0)
+    assert await shop.claimed("n1") == []
+    await shop.clock.advance(1_000)
+    await shop.promote(0)
+    [again] = (await shop.claim("n1")).runs
+    assert (again.run_id, again.attempt, again.failures, again.due_ms) == (1, 2, 1, NOW + 2_000)
+    await shop.finish("n1", 1, 2, Snoozed(0))
+    await shop.promote(0)
+    [again] = (await shop.claim("n1")).runs
+    assert (again.run_id, again.attempt, again.failures) == (1, 3, 1)
+    await shop.finish("n1", 1, 3, BROKEN, rule=QUICK)
+    await shop.clock.advance(2_000)
+    await shop.promote(0)
+    [again] = (await shop.claim("n1")).runs
+    done = await shop.finish("n1", 1, again.attempt, BROKEN)
+    assert done.transitions[1].state is RunState.DEAD
+    assert (await shop.store.events.counts(0))["run_dead"] == 1
+    assert [run.run_id for run in (await shop.claim("n1")).runs] == [2]  # its key was given on in the same transaction
+
+
+@check
+async def what_was_not_started_goes_back(shop: Shop) -> None:
+    """It costs nothing: the same number of attempt, at the front. Whoever waited for its key looks again."""
+    job, other = Job(1, overlap="queue"), Job(2, overlap="allow", max_running=0)
+    await shop.define(job, other)
+    await shop.plan(job, NOW, NOW + 1)
+    await shop.plan(other, NOW)
+    await shop.promote()
+    await shop.join("n1", p1=5)
+    assert await shop.claimed("n1", room=3) == [1, 3]
+    assert (await shop.gates()) == {2: "key j:" + job.job_id}
+    assert await shop.store.attempts.hand_back("n1", [(1, 1), (3, 9)]) == Ok(1)
+    assert await shop.store.attempts.hand_back("n1", [(1, 1)]) == Ok(0)
+    assert await shop.gates() == {1: None, 2: None}
+    [first] = (await shop.claim("n1", room=1)).runs
+    assert (first.run_id, first.attempt) == (1, 1)
+    await shop.finish("n1", 1, 1, Lost(Fault("lost")))  # now it has started once
+    await shop.promote(0)
+    [again] = (await shop.claim("n1", room=1)).runs
+    assert (again.run_id, again.attempt, again.losses) == (1, 2, 1)
+    assert await shop.store.attempts.hand_back("n1", [(1, 2)]) == Ok(1)
+    [lease] = [row for row in await shop.rows("SELECT * FROM leases") if row["run_id"] == 1]
+    assert (lease["node_id"], lease["attempt"], lease["losses"]) == (None, 1, 1)  # it keeps its key
+    [again] = (await shop.claim("n1", room=1)).runs
+    assert (again.run_id, again.attempt, again.losses) == (1, 2, 1)
+
+
+@check
+async def a_worker_leaves_when_it_holds_nothing(shop: Shop) -> None:
+    job = Job(1)
+    await shop.define(job)
+    await shop.plan(job, NOW)
+    await shop.promote()
+    await shop.join("n1", p1=5)
+    await shop.join("n1", p1=5)  # the reply was lost
+    await shop.claim("n1")
+    assert await shop.store.workers.leave("n1") == Refused("it still holds runs")
+    await shop.finish("n1", 1, 1)
+    assert await shop.store.workers.leave("n1") == await shop.store.workers.leave("n1") == Ok(None)
+    assert (await shop.store.workers.list()).workers == []
+
+
+@check
+async def runs_wait_for_a_key_and_are_let_go(shop: Shop) -> None:
+    """S3-44: one after the other; also across pools, and also if nobody serves the pool of the first who waits."""
+    one, other = Job(1, overlap="queue", key="shared"), Job(2, overlap="queue", key="shared", pool="p2")
+    third = Job(3, overlap="allow", max_running=2, key="shared", pool="p2")
+    await shop.define(one, other, third)
+    await shop.plan(one, NOW, NOW + 1)
+    await shop.plan(other, NOW + 2)
+    await shop.plan(third, NOW + 3)
+    await shop.promote()
+    await shop.join("n1", p1=5, p2=5)
+    key = "key k:t1:shared"
+    assert await shop.claimed("n1") == [1]
+    assert await shop.claimed("n1", "p2") == [4]  # two of that job may hold it
+    assert await shop.gates() == {2: key, 3: key}
+    await shop.finish("n1", 1, 1)
+    assert await shop.gates() == {2: None, 3: None}  # the first of each queue
+    assert (await shop.claim_all("n1", "p2"))[0].runs == ()  # still one holder beside
+    await shop.finish("n1", 4, 1)
+    assert await shop.claimed("n1", "p2") == [3]  # nobody served p1
+
+
+@check
+async def runs_wait_for_limits_and_are_let_go(shop: Shop) -> None:
+    """S3-54 … S3-57: a cap of a tenant, quotas and slots of a pool; each end lets the next one go."""
+    jobs = [Job(n, overlap="allow", max_running=0) for n in (1, 2, 3)]
+    far = Job(4, overlap="allow", max_running=0, pool="p2", tenant="t2")
+    await shop.define(*jobs, far)
+    for job in (*jobs, far, far):
+        await shop.plan(job, NOW + job.number * (len(await shop.states()) + 1))
+    await shop.clock.advance(1_000)
+    await shop.promote()
+    await shop.join("n1", p1=9, p2=9)
+    await shop.limit("t1", 1)
+    await shop.limit_pool("p2", per_tenant=1)
+    assert await shop.claimed("n1") == [1]
+    assert await shop.claimed("n1", "p2") == [4]
+    assert await shop.gates() == {2: "tenant t1", 3: "tenant t1", 5: "quota_tenant p2:t2"}
+    await shop.finish("n1", 1, 1)
+    await shop.finish("n1", 4, 1)
+    assert await shop.gates() == {2: None, 3: "tenant t1", 5: None}
+    assert ok(await shop.store.limits.put_tenant("t1", {"max_in_flight": None}, actor="ann")).looked == 1
+    ok(await shop.store.limits.put_pool("p1", {"per_type": {"x": 1}, "slots": 5}, actor="ann"))
+    assert await shop.claimed("n1") == [2]
+    assert (await shop.gates())[3] == "quota_type p1:x"
+    ok(await shop.store.limits.put_pool("p1", {"per_type": {}, "slots": 1}, actor="ann"))
+    assert (await shop.claim_all("n1"))[-1].runs == ()  # a slot of the fleet: it waits in the open queue
+    assert (await shop.gates())[3] is None
+    await shop.finish("n1", 2, 1)
+    assert await shop.claimed("n1") == [3]
+
+
+@check
+async def runs_wait_for_a_rate(shop: Shop) -> None:
+    """S3-56: exactly in time, one by one; the second claim asks nobody before the instant is there."""
+    job = Job(1, overlap="allow", max_running=0)
+    await shop.define(job)
+    await shop.limit("t1", rate=2.0, burst=1)
+    await shop.plan(job, *(NOW - n for n in (4, 3, 2, 1)))
+    await shop.promote()
+    await shop.join("n1", p1=9)
+    started = []
+    for _ in range(4):
+        started += [(run_id, shop.now - NOW) for run_id in await shop.claimed("n1")]
+        look = (await shop.store.queue.next_look(["p1"])).look_ms
+        if look is not None:
+            assert await shop.claimed("n1") == []
+            await shop.clock.set(look)
+    assert started == [(1, 0), (2, 500), (3, 1_000), (4, 1_500)]
+
+
+@check
+async def a_claim_pulls_who_was_parked_while_a_place_was_freed(shop: Shop) -> None:
+    job = Job(1, overlap="allow", max_running=0)
+    await shop.define(job)
+    await shop.limit("t1", 1)
+    await shop.plan(job, NOW)
+    await shop.promote()
+    await shop.join("n1", p1=9)
+    ok(await shop.store.engine.write(lambda: _park(1, "tenant", "t1")))
+    assert await shop.claimed("n1") == [1]
+
+
+def _park(run_id: int, gate: str, key: str):  # type: ignore[no-untyped-def]
+    text = f'[{{"run_id": {run_id}, "gate": "{gate}", "key": "{key}", "look_ms": null}}]'
+    yield "queue_park", {"rows": text, "now_ms": NOW}
+
+
+@check
+async def runs_wait_while_their_tenant_is_held(shop: Shop) -> None:
+    """S3-105: until somebody lets them go, or the time is over. The key that they do not use goes to the next."""
+    job, other = Job(1, key="k", type="x"), Job(2, key="k", type="y")
+    await shop.define(job, other)
+    await shop.plan(job, NOW)
+    await shop.plan(other, NOW + 1)
+    await shop.clock.advance(2)
+    await shop.promote()
+    await shop.join("n1", p1=9)
+    wish = Wish("type", "x", percent=0, for_ms=5_000, reason="test")
+    ok(await shop.store.controls.switch(wish, actor="ann"))
+    assert await shop.claimed("n1") == [2]
+    assert await shop.gates() == {1: "paused type:x"}
+    assert (await shop.store.queue.next_look(["p1"])).look_ms == NOW + 5_002
+    await shop.finish("n1", 2, 1)
+    await shop.clock.set(NOW + 5_002)
+    assert await shop.claimed("n1") == [1]
+
+
+@check
+async def runs_wait_for_a_handler(shop: Shop) -> None:
+    """S1-24: nobody in the pool has it: parked, shown, and looked at again when a worker comes."""
+    job, other = Job(1, handler="mail"), Job(2, handler="print")
+    await shop.define(job, other)
+    await shop.plan(job, NOW)
+    await shop.plan(other, NOW)
+    await shop.promote()
+    await shop.join("n1", p1=9)
+    await shop.join("n2", p1=9)
+    assert await shop.store.workers.lack("n1", ["mail"]) == Ok(None)
+    taken = await shop.claim("n1", lacks=("mail",))
+    assert ([run.run_id for run in taken.runs], await shop.gates()) == ([2], {1: None})  # n2 may have it
+    assert await shop.store.workers.lack("n2", ["mail", "print"]) == Ok(None)
+    await shop.claim("n1", lacks=("mail",))
+    assert await shop.gates() == {1: "handler mail"}
+    await shop.join("n3", p2=9)
+    assert await shop.gates() == {1: "handler mail"}
+    await shop.join("n3-again", p1=9)
+    assert [run.run_id for run in (await shop.claim("n3-again")).runs] == [1]
+
+
+@check
+async def a_tick_is_skipped_by_facts(shop: Shop) -> None:
+    """S0-37, S3-45: looked at late, the answers are those of the due instants, one after the other."""
+    job = Job(1, deadline_ms=60_000)
+    await shop.define(job)
+    await shop.plan(job, *(NOW + n * 1_000 for n in range(5)))
+    await shop.promote(0)
+    await shop.join("n1", p1=9)
+    await shop.claim("n1")
+    await shop.clock.set(NOW + 1_500)
+    await shop.finish("n1", 1, 1)  # the tick at 1 s overlaps, the one at 2 s does not
+    await shop.clock.set(NOW + 10_000)
+    await shop.promote()
+    assert await shop.claimed("n1") == [3]
+    assert await shop.states() == {1: "succeeded", 2: "skipped", 3: "planned", 4: "skipped", 5: "skipped"}
+    found = {row["run_id"]: row for row in await shop.rows("SELECT * FROM runs")}
+    assert found[2]["finished_ms"] == NOW + 1_000
+    assert (found[2]["reason"], found[4]["reason"]) == (
+        "overlap: run 1 was not finished",
+        "overlap: run 3 was not finished",
+    )
+
+
+@check
+async def a_tick_that_waits_until_it_is_due_is_looked_at_then(shop: Shop) -> None:
+    job = Job(1)
+    await shop.define(job)
+    await shop.plan(job, NOW, NOW + 1_000)
+    await shop.promote()
+    await shop.join("n1", p1=9)
+    await shop.claim_all("n1")
+    assert await shop.gates() == {2: "key j:" + job.job_id}
+    assert await shop.store.queue.next_look(["p1"]) == NextLook(NOW, None, NOW + 1_001)
+    await shop.clock.set(NOW + 1_000)
+    await shop.finish("n1", 1, 1)  # exactly then is no overlap
+    assert [run.run_id for run in (await shop.claim("n1")).runs] == [2]
+
+
+@check
+async def ticks_collapse_into_the_newest(shop: Shop) -> None:
+    """S3-46: one run stands for all that waited, and says for which."""
+    job = Job(1, overlap="collapse")
+    await shop.define(job)
+    await shop.plan(job, NOW - 50, lane="catchup")
+    await shop.plan(job, *(NOW + n * 1_000 for n in range(1, 4)))
+    await shop.clock.set(NOW + 2_000)
+    await shop.promote(0)
+    await shop.join("n1", p1=9)
+    [first] = (await shop.claim("n1")).runs
+    assert (first.run_id, first.covers, first.window_ms) == (3, 3, (NOW - 50, NOW + 2_000))
+    assert await shop.states() == {1: "merged", 2: "merged", 3: "planned", 4: "planned"}
+    await shop.plan(job, NOW + 4_000)
+    await shop.clock.set(NOW + 3_000)
+    await shop.promote(0)
+    await shop.claim("n1")
+    await shop.clock.set(NOW + 4_000)
+    await shop.promote(0)
+    await shop.claim("n1")
+    await shop.finish("n1", 3, 1)
+    [last] = (await shop.claim("n1")).runs
+    assert (last.run_id, last.covers, last.window_ms) == (5, 2, (NOW + 3_000, NOW + 4_000))
+
+
+@check
+async def a_tick_cancels_the_one_before(shop: Shop) -> None:
+    """S0-56: the running one is asked, the waiting one ends, and so does one that rests between two attempts."""
+    job = Job(1, overlap="cancel_previous")
+    await shop.define(job)
+    await shop.plan(job, *(NOW + n * 1_000 for n in range(4)))
+    await shop.promote(0)
+    await shop.join("n1", p1=9)
+    await shop.claim("n1")
+    await shop.clock.set(NOW + 1_000)
+    await shop.promote(0)
+    taken = await shop.claim("n1")
+    assert (taken.runs, taken.cancels) == ((), {1: "cancel_previous: run 2 takes its place"})
+    assert ok(await shop.store.workers.renew("n1", TTL_MS)).cancels == {(1, 1): taken.cancels[1]}
+    await shop.clock.set(NOW + 2_000)
+    await shop.promote(0)
+    await shop.claim("n1")
+    assert (await shop.states())[2] == "cancelled"
+    done = await shop.finish("n1", 1, 1, BROKEN)
+    assert done.transitions[1].state is RunState.CANCELLED
+    assert [run.run_id for run in (await shop.claim("n1")).runs] == [3]
+    await shop.clock.set(NOW + 2_500)
+    await shop.finish("n1", 3, 1, BROKEN)  # it rests until 4.5 s
+    await shop.clock.set(NOW + 3_000)
+    await shop.promote(0)
+    assert [run.run_id for run in (await shop.claim("n1")).runs] == [4]
+    assert (await shop.states())[3] == "cancelled"
+    assert await shop.rows("SELECT * FROM upcoming") == []
+    assert (await shop.store.queue.promote(60_000, 10, rank)) is not None
+
+
+@check
+async def a_run_expires_at_its_deadline(shop: Shop) -> None:
+    """S0-21: no first start after the start deadline."""
+    job = Job(1, overlap="allow", max_running=0, deadline_ms=1_000)
+    await shop.define(job)
+    await shop.plan(job, NOW, NOW + 1)
+    await shop.promote()
+    await shop.join("n1", p1=9)
+    await shop.clock.set(NOW + 1_001)
+    assert [run.run_id for run in (await shop.claim("n1")).runs] == [2]
+    [run, _] = await shop.rows("SELECT * FROM runs ORDER BY run_id")
+    assert (run["state"], run["finished_ms"]) == ("expired", NOW + 1_001)

@@ -1,0 +1,52 @@
+"""The database's time, as far as replies tell: never ahead of it."""
+
+from math import floor
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetcron.worker.dbtime import DatabaseTime
+
+
+@given(
+    offset_ms=st.floats(-1e9, 1e9),
+    replies=st.lists(st.tuples(st.floats(0, 5), st.floats(0, 0.5), st.floats(0, 0.5)), min_size=1, max_size=30),
+    later_s=st.floats(0, 10),
+)
+def test_a_start_is_never_early(offset_ms: float, replies: list[tuple[float, float, float]], later_s: float) -> None:
+    """S4-17, promise 4: whatever the network does, the lower bound is not above the database's clock."""
+    time = DatabaseTime()
+    now_s = 100.0
+    for pause_s, there_s, back_s in replies:
+        sent_s = now_s + pause_s
+        read_s = sent_s + there_s
+        now_s = read_s + back_s
+        time.heard(floor(read_s * 1000 + offset_ms), sent_s, now_s)
+    truth_ms = (now_s + later_s) * 1000 + offset_ms
+    assert time.surely_ms(now_s + later_s) <= truth_ms + 1e-3
+    assert time.at_most_ms(now_s + later_s) >= truth_ms - 1e-3
+
+
+def test_many_replies_make_the_bounds_narrow() -> None:
+    time = DatabaseTime()
+    for number in range(200):
+        at_s = 10 + number * 0.0107
+        time.heard(int((at_s + 0.0002) * 1000), at_s, at_s + 0.0004)
+    assert time.at_most_ms(13) - time.surely_ms(13) < 1.0
+
+
+def test_a_clock_that_was_set_is_noticed() -> None:
+    time = DatabaseTime()
+    time.heard(1_000_000, 10.0, 10.001)
+    time.heard(940_100, 10.1, 10.101)  # a minute back
+    assert time.surely_ms(10.101) <= 940_101
+    time.heard(1_100_000, 10.2, 10.201)  # and far ahead
+    assert time.at_most_ms(10.201) >= 1_100_000
+    assert time.surely_ms(10.201) >= 1_099_998
+
+
+def test_when_an_instant_has_come() -> None:
+    time = DatabaseTime()
+    time.heard(5_000, 1.0, 1.002)
+    assert time.surely_ms(time.when_s(6_000)) == 6_000
+    assert time.when_s(6_000) == 2.002
