@@ -379,7 +379,7 @@ def _both_ways() -> Iterator[Any]:
         yield pytest.param(pair, True, id=f"{pair}, turned", marks=() if pair in CHIEF else pytest.mark.soak)
 
 
-@pytest.mark.parametrize(("pair", "turned"), _both_ways())
+@pytest.mark.parametrize(("pair", "turned"), list(_both_ways()))
 def test_two_sessions(scene: Scene, pair: str, turned: bool) -> None:
     """S2-42, S3-88, S4-38: each verb stopped at each of its statements while the other one works."""
     prepare, one, other = PAIRS[pair]

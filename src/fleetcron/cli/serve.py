@@ -23,7 +23,7 @@ from fleetcron.cli.tables import numbered
 from fleetcron.config import Config
 from fleetcron.config.kinds import masked
 from fleetcron.errors import StoreUnavailable
-from fleetcron.node import Node, stop_on_signals
+from fleetcron.node import Node, collect_less_often, stop_on_signals
 from fleetcron.scheduler import sync
 
 log = logging.getLogger(__name__)
@@ -128,6 +128,7 @@ def _text(value: str | tuple[str, ...] | None) -> str | None:
 async def _serve(config: Config, loaded: Loaded, app: Fleetcron | None, *, wait: bool) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
+    collect_less_often()
     node = await _started(config, stop, wait=wait)
     if node is None:
         return

@@ -68,7 +68,11 @@ def _expire(now_ms: int) -> Script[list[int]]:
         yield "work_lock", {"name": f"pool:{pool}"}
     late = (yield "queue_expired", {"now_ms": now_ms, "most": _MOST}) if pools else []
     why = "start_deadline: it could not start in time"
-    closes = [Close(row["run_id"], RunState.EXPIRED, why) for row in late if row["pool"] in pools]
+    closes = [
+        Close(row["run_id"], RunState.EXPIRED, why, at_ms=row["deadline_ms"] + 1)
+        for row in late
+        if row["pool"] in pools
+    ]
     return (yield from close_runs(closes, now_ms))
 
 

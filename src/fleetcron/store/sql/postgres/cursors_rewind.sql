@@ -25,7 +25,7 @@ unclaimed AS (
     DELETE FROM upcoming AS u
     USING moved AS m, runs AS r
     WHERE r.job_id = m.job_id AND r.scheduled_for_ms > :at_ms AND r.kind = 'tick' AND r.lane = 'live'
-        AND r.state = 'planned' AND u.run_after_ms = r.run_after_ms AND u.run_id = r.run_id
+        AND r.state = 'planned' AND r.attempt = 0 AND u.run_after_ms = r.run_after_ms AND u.run_id = r.run_id
     RETURNING u.run_id
 ),
 gone AS (

@@ -8,7 +8,7 @@ FROM (
     FROM json_each(:rows)
 ) AS n
 JOIN runs AS r ON r.job_id = n.job_id AND r.scheduled_for_ms > n.at_ms AND r.kind <> 'manual' AND r.kind = 'tick' AND r.lane = 'live'
-    AND r.state = 'planned'
+    AND r.state = 'planned' AND r.attempt = 0
 JOIN upcoming AS u ON u.run_after_ms = r.run_after_ms AND u.run_id = r.run_id;
 DELETE FROM upcoming WHERE EXISTS (
     SELECT 1 FROM temp.gone AS g WHERE g.run_after_ms = upcoming.run_after_ms AND g.run_id = upcoming.run_id
