@@ -8,7 +8,7 @@ which is where the floor begins. What a process and the database compute is told
 import asyncio
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -21,9 +21,10 @@ from bench.tables import DEADLINE_S, Tables, opened
 from bench.workers import command, crew
 from fleetcron.clock import SystemClock
 from fleetcron.config import StoreConfig
+from fleetcron.policy.fairness import Wanted, ranks
+from fleetcron.store.queue import Coming, Place, Shares
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok
-from fleetcron.worker.loop import _ranked
 
 # Of the floor, by what is at work beside exclusivity.
 GOALS = {
@@ -150,6 +151,10 @@ async def _queue(url: str) -> None:
         assert isinstance(written, Ok)
         more = written.value.more
     await store.close()
+
+
+def _ranked(coming: Sequence[Coming], shares: Shares) -> tuple[list[int], dict[Place, int]]:
+    return ranks([Wanted(c.pool, c.lane, c.priority, c.tenant, c.weight) for c in coming], shares)
 
 
 def _result(found: dict[str, list[Seen]], runs: int, rounds: int) -> Result:

@@ -109,7 +109,7 @@ async def _work(settings: dict[str, Any]) -> dict[str, Any]:
     working = asyncio.create_task(worker.run(stop))
     looking = asyncio.create_task(_look(worker)) if settings.get("look") else None
     await loop.run_in_executor(None, sys.stdin.read)
-    seen = {"counts": dict(worker.health.counts), "free": []}
+    seen: dict[str, Any] = {"counts": dict(worker.health.counts), "free": []}
     if looking is not None:
         looking.cancel()
         seen["free"] = _SEEN

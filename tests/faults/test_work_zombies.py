@@ -83,8 +83,7 @@ def test_zombies_write_nothing(siege: Siege, more: bool) -> None:
     """S4-21: they wake with a claim or an end in their hands. Two of them die while they begin anew."""
 
     async def zombie(number: int, step: str, nth: int, then: list[tuple[str, str, int]]) -> None:
-        isolation = "host" if more else "inline"
-        member = siege.born(f"zombie-{number}", faults=[("stop", step, nth), *then], isolation=isolation)
+        member = siege.born(f"zombie-{number}", faults=[("stop", step, nth), *then])
         await falls_asleep(siege, member)
         if then:
             member.send(signal.SIGCONT)

@@ -242,7 +242,7 @@ class Siege:
     def check(self) -> work_truth.Verdict:
         verdict = self.judged()
         print(f"\n{verdict}; {sum(self.cuts.values())} cuts")
-        assert verdict.wrong == []
+        assert verdict.wrong == [], "\n".join(verdict.wrong[:20])
         return verdict
 
 

@@ -70,3 +70,19 @@ def test_delays() -> None:
     assert retry.delay_ms(RULE, 5, 0.999999) <= 7_200_000 + retry.MOST_JITTER_MS
     assert retry.delay_ms(fixed, 1, 0.0, asked_ms=90_000) == 90_000
     assert retry.delay_ms(fixed, 1, 0.0, asked_ms=1) == 5_000
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "given_s"),
+    [(0, 1), (-5, 1), (float("nan"), 1), (1.5, 1.5), (1e300, 7 * 86_400), (float("inf"), 7 * 86_400)],
+)
+def test_a_snooze_is_neither_at_once_nor_for_ever(asked_s: float, given_s: float) -> None:
+    """A handler may ask for nonsense: at once would be a loop, and no table holds a number without end."""
+    become = settle(Snoozed(asked_s), Budget(), RULE, scheduled_for_ms=0, now_ms=1_000, chance=0)
+    assert become.due_ms == 1_000 + given_s * 1000
+
+
+def test_what_the_other_side_asks_for_is_bounded() -> None:
+    failed = Failed(Fault("retry"), retry_after_ms=10**18)
+    become = settle(failed, Budget(), RULE, scheduled_for_ms=0, now_ms=0, chance=0)
+    assert become.due_ms == retry.LONGEST_ASKED_MS

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fleetcron.errors import StoreError
 from fleetcron.model.rules import OverlapRule, RetryRule
 from fleetcron.model.states import RunState
 from fleetcron.model.target import CommandTarget
@@ -285,3 +286,29 @@ def test_a_timeout_really_stops_the_work(engine: str, request: pytest.FixtureReq
         assert attempt.lasted_ms < 20_000
 
     played(request, engine, scenario)
+
+
+@ENGINES
+def test_an_end_that_cannot_be_stored_does_not_hold_up_the_others(engine: str, request: pytest.FixtureRequest) -> None:
+    """One attempt whose end the database refuses for good is a failure of that attempt; the others are written."""
+
+    async def scenario(made: Crew) -> None:
+        await made.define(job(retry=RetryRule(max_attempts=1)), job("b"))
+        worker = made.join()
+        whole = worker._acks._attempts.finish
+
+        async def finish(node_id: str, ended: Any, *rest: Any, **more: Any) -> Any:
+            if any(each.result_json == '"poison"' for each in ended):
+                raise StoreError("a number is out of range")
+            return await whole(node_id, ended, *rest, **more)
+
+        worker._acks._attempts.finish = finish  # type: ignore[method-assign]
+        runs = [await made.trigger("a"), await made.trigger("b")]
+        bad, good = await made.ended(*runs)
+        assert (bad.run.state, good.run.state) == (RunState.DEAD, RunState.SUCCEEDED)
+        assert (bad.run.reason or "").startswith("unwritable: ")
+
+    def handler(ctx: Any) -> str:
+        return "poison" if ctx.job == "a" else "fine"
+
+    played(request, engine, scenario, {"t:f": handler})

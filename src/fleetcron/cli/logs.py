@@ -11,6 +11,9 @@ from fleetcron.config import NodeConfig
 AGAIN_S: Final = 60.0
 
 
+_EACH = ("fleetcron.cli", "fleetcron.attempts")
+
+
 class Ration(logging.Filter):
     """Of what is wrong again and again, one line a minute. What is left out is counted in the next one."""
 
@@ -20,8 +23,8 @@ class Ration(logging.Filter):
         self._said: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno < logging.WARNING or record.name.startswith("fleetcron.cli"):
-            return True  # a command says each thing once
+        if record.levelno < logging.WARNING or record.name.startswith(_EACH):
+            return True  # a command says each thing once; how an attempt ended is said of each
         key = record.name, str(record.msg)
         at, left_out = self._said.get(key, (None, 0))
         if at is not None and record.created - at < self._again_s:

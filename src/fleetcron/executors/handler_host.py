@@ -231,9 +231,11 @@ class HandlerHost:
         self.is_retired = True
         now_ms = self._clock.monotonic_ms()
         reason = self.retired_because if self._was_killed else _NONSENSE if self._wire.is_broken else _how(end)
-        last_words = limited(end["tail"], _LAST_WORDS, keep_end=True) if end and not self._was_killed else None
         flights, self.flights.by_key = self.flights.by_key, {}
         is_alone, is_overdue = len(flights) == 1, end is not None and end["overdue"]
+        # what the process printed may be anybody's, also another tenant's: only one that was alone is shown it
+        is_told = end is not None and is_alone and not self._was_killed
+        last_words = limited(end["tail"], _LAST_WORDS, keep_end=True) if end is not None and is_told else None
         reports = [
             Done(
                 *key,

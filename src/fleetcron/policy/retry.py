@@ -10,6 +10,7 @@ from fleetcron.model.outcome import Fault
 from fleetcron.model.rules import RetryRule
 
 MOST_JITTER_MS: Final = 300_000
+LONGEST_ASKED_MS: Final = 24 * 3_600_000  # whatever the other side asks for
 
 
 def delay_ms(rule: RetryRule, failures: int, chance: float, asked_ms: int | None = None) -> int:
@@ -25,7 +26,7 @@ def delay_ms(rule: RetryRule, failures: int, chance: float, asked_ms: int | None
             delay = min(rule.max_delay_ms, rule.delays_ms[0] << min(failures - 1, 40))
         case "list":
             delay = rule.delays_ms[min(failures, len(rule.delays_ms)) - 1]
-    delay = max(delay, asked_ms or 0)
+    delay = max(delay, min(asked_ms or 0, LONGEST_ASKED_MS))
     return delay + int(min(delay * rule.jitter, MOST_JITTER_MS) * chance)
 
 

@@ -1,12 +1,16 @@
 """Turn what a handler said into what we write. Pure: no clock, no store."""
 
-from typing import assert_never
+from typing import Final, assert_never
 
 from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Outcome, Snoozed, Succeeded, TimedOut
 from fleetcron.model.rules import RetryRule
 from fleetcron.model.states import RunState
 from fleetcron.model.transition import Budget, Transition
 from fleetcron.policy import retry
+
+# A handler may ask for anything, also for nonsense. Never at once: that would be a loop; and within a week.
+SHORTEST_SNOOZE_S: Final = 1.0
+LONGEST_SNOOZE_S: Final = 7 * 86_400.0
 
 
 def settle(
@@ -29,7 +33,7 @@ def settle(
         case Cancelled(reason):
             return Transition(RunState.CANCELLED, budget, error=Fault("cancelled", reason))
         case Snoozed(seconds):  # costs no failure
-            due = now_ms + max(0, round(seconds * 1000))
+            due = now_ms + round(min(max(SHORTEST_SNOOZE_S, seconds), LONGEST_SNOOZE_S) * 1000)
             return Transition(RunState.RETRYING, budget, max(scheduled_for_ms, due))
         case Lost(error):  # nobody's fault: its own budget, and no waiting
             spent = Budget(budget.failures, budget.losses + 1)

@@ -31,8 +31,10 @@ class FailureWatch:
         paused = []
         for job in found.jobs:
             if job.in_a_row >= job.allowed:
-                with suppress(RefusedError):  # somebody else was faster
-                    await self._desk.pause(job.tenant, job.name)
+                with suppress(RefusedError):  # it is gone
+                    done = await self._desk.pause(job.tenant, job.name, only_if=lambda each: each.state == "active")
+                    if done.done != "paused":
+                        continue  # somebody else was faster
                     paused.append(job.name)
                     log.error("%s/%s was paused: its last %d runs are dead", job.tenant, job.name, job.in_a_row)
         self._after_id = found.last_id

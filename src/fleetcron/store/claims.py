@@ -4,7 +4,9 @@ One claim at a time decides for a pool (on PostgreSQL an advisory lock until the
 writer anyway), so that caps, lanes and order need no counters. Ends of runs do not wait for that lock. Exclusivity does
 not rest on it either: the unique key on leases decides, across pools too. Whoever parks behind a lease has locked its
 row before, so the end of that lease will see the parked run. Leases are locked in the order of their runs, once in a
-transaction: whoever has locked some reads no second batch of candidates, but says that there is more.
+transaction: whoever has locked some reads no second batch of candidates, but says that there is more. Whoever waits for
+the lock of the pool has locked nothing yet: somebody who stands still with that lock keeps the others from claiming,
+and not from renewing their leases.
 
 A claim carries an id of its client: asked again after a lost reply, it returns the same rows.
 """
@@ -87,18 +89,17 @@ class Claims:
 
         def script() -> Script[Taken | Refused]:
             step("claim.begin")
-            known = yield "workers_lock", {"node_id": wish.node_id}
+            yield "work_lock", {"name": f"pool:{wish.pool}"}
+            known = yield "workers_hold", {"node_id": wish.node_id}
             if not known:
                 return Refused("this worker was declared lost")
-            is_new = known[0]["batch"] != wish.batch
-            if is_new:
-                yield "workers_set_batch", {"node_id": wish.node_id, "batch": wish.batch}
-                yield "work_lock", {"name": f"pool:{wish.pool}"}
             [facts] = yield "fleet_now", {}  # after the locks: it may have taken a while to get them
             now_ms = facts["now_ms"]
-            if not is_new:
+            if known[0]["batch"] == wish.batch:
                 return Taken(now_ms, (yield from _held(wish)))
             taken = yield from _take(wish, choose, now_ms)
+            # last: from here to the end of the transaction the worker's renewals wait for this one
+            yield "workers_set_batch", {"node_id": wish.node_id, "batch": wish.batch}
             step("claim.written")
             return taken
 

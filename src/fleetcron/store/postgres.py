@@ -89,7 +89,6 @@ class PostgresEngine:
     async def _transact(
         self, script: Callable[[], Script[T]], begin: str, deadline_s: float, settings: str = ""
     ) -> T | Unknown:
-        begin = f"{begin}{self._connector.session_settings}{settings}"
         until = asyncio.get_running_loop().time() + deadline_s
         for left in reversed(range(_TRIES)):
             connection: Connection | None = None
@@ -97,7 +96,7 @@ class PostgresEngine:
             try:
                 async with asyncio.timeout_at(until):
                     connection, fresh = await self._connections.take()
-                    await connection.execute(begin)
+                    await connection.execute(f"{begin}{self._connector.settings_of(connection, deadline_s)}{settings}")
                     step("store.began")
                     value = await self._run(connection, script, reading=begin.startswith(_READ))
                     step("store.commit")

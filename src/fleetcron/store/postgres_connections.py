@@ -34,16 +34,25 @@ class Connector:
             "statement_timeout": str(deadline_ms * 7 // 10),
             "lock_timeout": str(deadline_ms // 2),
             "idle_in_transaction_session_timeout": str(deadline_ms),  # a client that vanished lets go of its locks
+            # of a client whose machine is gone the server hears nothing: it has to ask
+            "tcp_keepalives_idle": str(_KEEPALIVE_AFTER_S),
+            "tcp_keepalives_interval": str(max(1, int(deadline_s))),
+            "tcp_keepalives_count": "3",
             # The planner takes a batch (JSON) for 100 rows; if probes were dear, it would read whole tables instead.
             "random_page_cost": "1.1",
         }
 
-    @property
-    def session_settings(self) -> str:
-        """A pooler passes no settings on when a connection is opened, so every transaction brings its own."""
-        if not self.url.pooled:
-            return ""
-        return "".join(f"; SET LOCAL {name} = {value}" for name, value in self._settings.items())
+    def settings_of(self, connection: Connection, timeout_s: float) -> str:
+        """What every transaction brings along: all settings where there is a pooler, which passes none on when a
+        connection is opened, and the longest time that it may take.
+
+        A client that stands still between the two halves of a statement (it was described, and is not executed yet) is
+        not idle for the server: it would keep its locks for ever. PostgreSQL 17 and newer can be told better.
+        """
+        settings = dict(self._settings) if self.url.pooled else {}
+        if connection.get_server_version() >= (17,):
+            settings["transaction_timeout"] = str(int(timeout_s * 2000))
+        return "".join(f"; SET LOCAL {name} = {value}" for name, value in settings.items())
 
     async def connect(self) -> Connection:
         """A new connection, or the reason why there is none."""

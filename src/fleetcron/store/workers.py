@@ -94,6 +94,7 @@ class Workers:
 
         def script() -> Script[int | Refused]:
             step("worker.forsake")
+            yield "workers_lock", {"node_id": node_id}  # a claim whose reply was lost may still be under way
             held = yield "leases_of_node", {"node_id": node_id}
             [facts] = yield "fleet_now", {}
             ends = yield from end_leases(held, _lost("the worker lost its lease", facts["now_ms"]), settle)
@@ -108,6 +109,17 @@ class Workers:
 
         def script() -> Script[Refused | None]:
             yield "workers_set_lacks", {"node_id": node_id, "lacks": texts(sorted(handlers))}
+            return None
+
+        return await self._engine.write(script)
+
+    async def look_again(self, node_id: str, pools: Sequence[str]) -> Written[None]:
+        """What it had not may be there by now: runs of its pools that wait for a handler are looked at again."""
+
+        def script() -> Script[Refused | None]:
+            yield "workers_set_lacks", {"node_id": node_id, "lacks": "[]"}
+            yield "queue_retry_handlers", {"pools": texts(pools)}
+            yield "notify", {"topic": "work"}
             return None
 
         return await self._engine.write(script)

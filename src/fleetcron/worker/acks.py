@@ -8,17 +8,19 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from fleetcron.errors import StoreError
+from fleetcron.errors import StoreError, StoreUnavailable
 from fleetcron.model.errand import Errand
-from fleetcron.model.outcome import Snoozed, Succeeded
+from fleetcron.model.outcome import Failed, Fault, Snoozed, Succeeded
 from fleetcron.model.states import RunState
 from fleetcron.store.ends import Attempts, Ended, Ends
 from fleetcron.store.written import Ok, Refused, Unknown
 from fleetcron.worker.settling import settling
 
 log = logging.getLogger(__name__)
+log_of_attempts = logging.getLogger("fleetcron.attempts")  # said of each, however many there are
 
 _BATCH: Final = 500
+_LEVELS: Final = {RunState.DEAD: logging.ERROR, RunState.CANCELLED: logging.INFO}
 _LONGEST_PAUSE_S: Final = 1.0
 
 Heard: TypeAlias = Callable[[int, float, float], None]
@@ -107,24 +109,39 @@ class Acks:
                     case Refused(reason):
                         log.error("the end of %d attempts was refused: %s", len(ended), reason)
                         return
-            except StoreError as error:
+            except StoreUnavailable as error:
                 log.warning("the end of %d attempts cannot be written yet: %s", len(ended), error)
+            except StoreError as error:  # it will not get better: one of them is at fault, and the others must not wait
+                await self._one_by_one(batch, error)
+                return
             await asyncio.sleep(pause_s)
             pause_s = min(_LONGEST_PAUSE_S, pause_s * 2)
+
+    async def _one_by_one(self, batch: Sequence[tuple[Ended, Errand]], error: StoreError) -> None:
+        if len(batch) > 1:
+            for each in batch:
+                await self._write([each])
+            return
+        [(ended, errand)] = batch
+        log.error("the end of run %d attempt %d cannot be written: %s", ended.run_id, ended.attempt, error)
+        fault = Fault("unwritable", f"how it ended could not be stored: {error}"[:500])
+        plain = Ended(ended.run_id, ended.attempt, Failed(fault), ended.started_ms, ended.finished_ms)
+        if ended != plain:  # the second time it is given up; what holds it is found by whoever looks after leases
+            await self._write([(plain, errand)])
 
     def _tell(self, done: Ends, ended: Mapping[int, Ended], *, unsure: bool) -> None:
         if done.late and not unsure:
             self.late += len(done.late)
             log.warning("too late: %d attempts were no longer ours, nothing was changed", len(done.late))
-        is_debug = log.isEnabledFor(logging.DEBUG)
+        is_debug = log_of_attempts.isEnabledFor(logging.DEBUG)
         for run_id, become in done.transitions.items():
             if isinstance(ended[run_id].outcome, Succeeded | Snoozed):
                 if not is_debug:
                     continue
                 took_ms = ended[run_id].finished_ms - ended[run_id].started_ms
                 said = (self._node_id, run_id, ended[run_id].attempt, become.state, took_ms)
-                log.debug("%s: run %d attempt %d: %s in %d ms", *said)
+                log_of_attempts.debug("%s: run %d attempt %d: %s in %d ms", *said)
                 continue
-            level = logging.ERROR if become.state is RunState.DEAD else logging.WARNING
+            level = _LEVELS.get(become.state, logging.WARNING)
             why = "" if become.error is None else f": {become.error.code}: {become.error.text.partition(chr(10))[0]}"
-            log.log(level, "run %d attempt %d: %s%s", run_id, ended[run_id].attempt, become.state, why)
+            log_of_attempts.log(level, "run %d attempt %d: %s%s", run_id, ended[run_id].attempt, become.state, why)

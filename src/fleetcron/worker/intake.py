@@ -23,10 +23,12 @@ from fleetcron.worker.lease import WorkerLease
 from fleetcron.worker.pool import Attempt, Pool
 
 log = logging.getLogger(__name__)
+log_of_attempts = logging.getLogger("fleetcron.attempts")  # said of each, however many there are
 
 _MOST_CLAIMED: Final = 500
 _KEPT: Final = 20_000  # errands
 _PAUSE_S: Final = 0.05
+_LOOK_AGAIN_S: Final = 30.0  # for handlers that were not here
 # Stands in for a definition that is not stored: for its rules of trying again.
 NOTHING: Final = Errand(CommandTarget(("true",)))
 
@@ -44,6 +46,8 @@ class Intake:
         # A hand-back whose reply was lost is repeated; a claim in between may have taken the same run under the same
         # number of attempt again, and the repetition would give away what runs by then.
         self._one_at_a_time = asyncio.Lock()
+        self._told: dict[tuple[str, str], str] = {}  # which handlers are not here, and why
+        self._look_again_at_s = 0.0
         self.on_the_way: set[Key] = set()  # claimed, and neither in our hands nor given back yet
 
     async def claim(self, pool: Pool) -> bool:
@@ -93,6 +97,18 @@ class Intake:
         """There is no such handler here, as its executor found out."""
         pool.lacks[handler_key(attempt.errand.run)] = why
         self._beside(self._declined(pool, [attempt]))
+
+    async def look_again(self) -> None:
+        """Now and then: why a handler was not here may have gone, as when a host died while it was asked."""
+        lacking = [pool for pool in self._hands.pools if pool.lacks]
+        now_s = self._loop.time()
+        if not lacking:
+            self._look_again_at_s = now_s + _LOOK_AGAIN_S
+        elif now_s >= self._look_again_at_s:
+            self._look_again_at_s = now_s + _LOOK_AGAIN_S
+            for pool in lacking:
+                pool.lacks.clear()
+            await self._store.workers.look_again(self._node_id, [pool.name for pool in lacking])
 
     async def settled(self) -> None:
         """When nothing is on its way any more."""
@@ -180,7 +196,10 @@ class Intake:
         if not attempts:
             return
         for name in sorted({handler_key(each.errand.run) for each in attempts}):
-            log.warning("pool %s: %s is not known here: %s", pool.name, name, pool.lacks.get(name, ""))
+            why = pool.lacks.get(name, "")
+            if self._told.get((pool.name, name)) != why:
+                self._told[pool.name, name] = why
+                log_of_attempts.warning("pool %s: %s is not known here: %s", pool.name, name, why)
         lacks = sorted({name for each in self._hands.pools for name in each.lacks})
         await self._patiently(lambda: self._store.workers.lack(self._node_id, lacks))
         await self.given_back(attempts)

@@ -217,6 +217,7 @@ class Worker:
         for key, reason in done.cancels.items():
             self._hands.cancel(key, reason)
         await self._remember()
+        await self._intake.look_again()
 
     async def _remember(self) -> None:
         """The safety net: what the store says twice in a row that we hold, and we know nothing of, is given up."""
