@@ -455,3 +455,18 @@ async def a_run_expires_at_its_deadline(shop: Shop) -> None:
     assert [run.run_id for run in (await shop.claim("n1")).runs] == [2]
     [run, _] = await shop.rows("SELECT * FROM runs ORDER BY run_id")
     assert (run["state"], run["finished_ms"]) == ("expired", NOW + 1_001)
+
+
+@check
+async def runs_that_are_due_in_a_moment_do_not_hide_one_that_is_due(shop: Shop) -> None:
+    """No slot stays idle while something may run: many early runs stand before it in the fair order."""
+    early, due = Job(1, overlap="allow", max_running=99), Job(2, overlap="allow", max_running=99)
+    await shop.define(early, due)
+    await shop.plan(early, *(NOW + 500 + n for n in range(30)))
+    await shop.promote(1_000)
+    [run] = await shop.plan(due, NOW)
+    await shop.promote(1_000)
+    await shop.join("n1")
+    taken = await shop.claim("n1", room=2, early_room=0)
+    assert [each.run_id for each in taken.runs] == [run]
+    assert len((await shop.claim("n1", room=2, early_room=1)).runs) == 1

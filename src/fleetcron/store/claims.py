@@ -29,6 +29,7 @@ from fleetcron.store.upstreams import upstream_facts
 from fleetcron.store.written import Refused, Written
 
 _PASSES: Final = 8  # how often one transaction reads the queue again because what it read had to wait
+_FOR_EVER: Final = 1 << 62
 _SPARE: Final = 8  # candidates beyond the free slots, for those that have to wait
 
 
@@ -132,7 +133,7 @@ def _take(wish: Claim, choose: Choose, now_ms: int) -> Script[Taken]:
     opened: set[str] = set()
     more = False
     for _ in range(_PASSES):
-        candidates, is_all = yield from _candidates(wish, max(room.all, 1) + _SPARE)
+        candidates, is_all = yield from _candidates(wish, room, now_ms)
         choice, done, locked = Choice(), _Done(), False
         if candidates:
             if is_counted:
@@ -162,16 +163,24 @@ def _take(wish: Claim, choose: Choose, now_ms: int) -> Script[Taken]:
     return Taken(now_ms, runs, parked, closed, cancels, more)
 
 
-def _candidates(wish: Claim, most: int) -> Script[tuple[list[Queued], bool]]:
-    """The heads of all queues of the pool, and whether that is everything that waits for nothing."""
+def _candidates(wish: Claim, room: _Room, now_ms: int) -> Script[tuple[list[Queued], bool]]:
+    """The heads of all queues of the pool, and whether that is everything that waits for nothing.
+
+    What is due and what is not yet are read apart: many that are due in a moment must not hide one that may start now.
+    """
+    most = max(room.all, 1) + _SPARE
+    spans = [(-_FOR_EVER, now_ms)]
+    if room.early is None or room.early > 0:
+        spans.append((now_ms, _FOR_EVER))
     lacks = texts(wish.lacks)
     found: list[Queued] = []
     is_all = True
     for level in (yield "shares_levels", {"pool": wish.pool}):
-        call = {"pool": wish.pool, "lane": level["lane"], "priority": level["priority"], "lacks": lacks, "most": most}
-        head = yield "queue_head", call
-        found += map(queued, head)
-        is_all &= len(head) < most
+        queue = {"pool": wish.pool, "lane": level["lane"], "priority": level["priority"], "lacks": lacks, "most": most}
+        for after_ms, until_ms in spans:
+            head = yield "queue_head", {**queue, "after_ms": after_ms, "until_ms": until_ms}
+            found += map(queued, head)
+            is_all &= len(head) < most
     return found, is_all
 
 
