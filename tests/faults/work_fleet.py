@@ -68,6 +68,8 @@ LOAD = [
     job("thread", "blocks", 0.1),
     job("fails", "fails_at_first", 0.02),
     job("queued", "works", 0.3, overlap="queue"),
+    # claimed early, and held for longer than the tick: whoever loses it must not let it start before its instant
+    *(replace(job(f"jittered-{n}", "works", 0.02, schedule="*/3 * * * * *"), jitter_ms=2500) for n in range(3)),
     job("allowed", "works", 1.2, overlap="allow"),
 ]
 COMMANDS = [job("command", command("works", "0.1")), job("allowed-command", command("works", "0.3"), overlap="allow")]

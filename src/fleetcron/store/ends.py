@@ -7,7 +7,7 @@ gone was too late: it is counted, and changes nothing.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 from fleetcron.events import Event
@@ -112,7 +112,7 @@ def end_leases(found: Sequence[Row], end_of: Callable[[Row], Ended], settle: Set
     pairs = [(row, end_of(row)) for row in found]
     failed = any(not isinstance(end.outcome, Succeeded) for _, end in pairs)
     controls = (yield from control_rows(now_ms)) if failed else []
-    settled = [(row, end, settle(_held(row), end.outcome, controls, now_ms)) for row, end in pairs]
+    settled = [(row, end, _not_early(row, settle(_held(row), end.outcome, controls, now_ms))) for row, end in pairs]
     written = rows(_end_row(*each) for each in settled)
     yield "attempts_insert", {"rows": written}
     final = [(row, end, become) for row, end, become in settled if become.state is not RunState.RETRYING]
@@ -127,6 +127,13 @@ def end_leases(found: Sequence[Row], end_of: Callable[[Row], Ended], settle: Set
     yield from note_all(_dead(settled))
     due = [become.due_ms for _, _, become in again if become.due_ms is not None]
     return Ends(now_ms, {row["run_id"]: become for row, _, become in settled}, due_ms=min(due, default=None))
+
+
+def _not_early(row: Row, become: Transition) -> Transition:
+    """What was claimed a moment early and lost before its instant is not tried again before that instant either."""
+    if become.due_ms is None or become.due_ms >= row["due_ms"]:
+        return become
+    return replace(become, due_ms=row["due_ms"])
 
 
 def _try_again(again: Sequence[tuple[Row, Ended, Transition]]) -> Script[None]:

@@ -10,9 +10,9 @@ When the lease is lost everything is stopped at once, and the worker begins anew
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from fleetcron.clock import Clock
 from fleetcron.config import WorkerConfig
@@ -65,6 +65,7 @@ class Worker:
         self._promote_at_ms = 0.0  # when something is to be queued, by the database's time
         self._failures = 0
         self._must_begin_anew = False
+        self._fault: BaseException | None = None
         self._forgotten: set[Key] = set()  # held by us, says the store, and we know nothing of it
         self._output = Output(store, node_id)
         self._acks = Acks(
@@ -108,16 +109,12 @@ class Worker:
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`; then what runs may end within the drain time, and the rest goes back."""
         quiet = asyncio.Event()  # the lease is kept until everything has ended and is written
-        beside = [
-            asyncio.create_task(self._acks.run()),
-            asyncio.create_task(self._output.run()),
-            asyncio.create_task(self._stopped(stop)),
-        ]
+        beside = [self._beside(self._acks.run()), self._beside(self._output.run()), self._beside(self._stopped(stop))]
         try:
             async with self._store.engine.hints() as hints:
-                beside.append(asyncio.create_task(self._listen(hints)))
+                beside.append(self._beside(self._listen(hints)))
                 if await self._joined(stop):
-                    beside.append(asyncio.create_task(self.lease.keep(quiet)))
+                    beside.append(self._beside(self.lease.keep(quiet)))
                     await self._turns(stop)
                     await self._drain()
         finally:
@@ -155,8 +152,22 @@ class Worker:
             case Refused() | Unknown():
                 return True
 
+    def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """What goes on beside the loop. A fault of our own in it ends the worker: it must not go on without it."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                self._fault = error
+                self.wake.set()
+
+        task = asyncio.create_task(work)
+        task.add_done_callback(ended)
+        return task
+
     async def _turns(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
+            if self._fault is not None:
+                raise self._fault
             self.wake.clear()
             rest_s = await self._turn()
             if rest_s:

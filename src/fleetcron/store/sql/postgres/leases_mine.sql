@@ -1,6 +1,6 @@
 -- What a node holds of these attempts; a lease that has gone to somebody else is not returned.
-SELECT l.run_id, l.attempt, l.node_id, l.job_id, l.tenant, l.pool, l.type, l.lane, l.scheduled_for_ms, l.claim_key,
-    l.failures, l.losses, l.cancel
+SELECT l.run_id, l.due_ms, l.attempt, l.node_id, l.job_id, l.tenant, l.pool, l.type, l.lane, l.scheduled_for_ms,
+    l.claim_key, l.failures, l.losses, l.cancel
 FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (run_id BIGINT, attempt INTEGER)
 JOIN leases AS l ON l.run_id = n.run_id
 WHERE l.attempt = n.attempt AND l.node_id = :node_id
