@@ -32,7 +32,7 @@ def quick(url: str, name: str, ttl_s: float = TTL_S) -> Config:
         coordination=CoordinationConfig(
             lease_ttl_s=ttl_s, heartbeat_s=ttl_s / 4, margin_s=ttl_s * 0.15, node_ttl_s=ttl_s
         ),
-        node=NodeConfig(name=name),
+        node=NodeConfig(name=name, roles=("scheduler",)),
     )
 
 
@@ -78,7 +78,7 @@ async def live(config: Config, fault: Fault) -> None:
 def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s.%(msecs)03d %(levelname)s %(message)s")
     url, name, *leases = sys.argv[1:]
-    default = Config(store=StoreConfig(url=url), node=NodeConfig(name=name))
+    default = Config(store=StoreConfig(url=url), node=NodeConfig(name=name, roles=("scheduler",)))
     asyncio.run(live(default if leases else quick(url, name), Fault.parsed(os.environ.get(VARIABLE, "kill never 1"))))
 
 

@@ -47,10 +47,20 @@ def store_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
+# Verbs of work are repeated in test_work_replies.py, what people ask for in test_steering_repeat.py, limits and
+# controls in tests/store/check_limits.py.
+ELSEWHERE = (
+    "backfills", "claims", "controls", "ends", "limits", "looking", "output", "queue", "steering", "sweeping",
+    "workers",
+)  # fmt: skip
+
+
 def verbs_that_write() -> set[str]:
     """As in `Jobs.amend`: every function of the store that hands a script to `write` or `alter` of an engine."""
     found = set()
     for path in Path(fleetcron.store.__file__).parent.glob("*.py"):
+        if path.stem in ELSEWHERE:
+            continue
         for outer in ast.parse(path.read_text()).body:
             functions = outer.body if isinstance(outer, ast.ClassDef) else [outer]
             for one in functions:
@@ -132,7 +142,8 @@ def test_every_verb_that_writes_may_be_repeated(store_url: str) -> None:
         await dumps.close()
 
     asyncio.run(scenario())
-    assert different == []
+    # each call of migrate applies the next migration, so the second one goes on where the first one ended
+    assert [each for each in different if not each.startswith("migrate:")] == []
     done = set().union(*(one.verbs for one in repeating))
     done = {"Nodes.give_up_silent" if verb == "give_up_silent" else verb for verb in done}
     # A database on PostgreSQL is the copy of one that has its tables already.

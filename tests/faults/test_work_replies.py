@@ -74,17 +74,19 @@ async def life(wish: Wish, chance: Random, lost: Counter[str], seconds: float) -
         await asyncio.sleep(seconds)
 
 
-def test_every_reply_may_be_lost(siege: Siege, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_reply_may_be_lost(
+    siege: Siege, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     lost: Counter[str] = Counter()
     chance = Random(6)
     siege.truth.mkdir()
     monkeypatch.setenv(work_handlers.FOLDER, str(siege.truth))
     monkeypatch.setenv(work_handlers.NODE, "lossy")
-    wish = Wish(siege.url, "lossy", str(siege.truth), "", isolation="inline", drain_s=3)
+    wish = Wish(siege.url, "lossy", str(siege.truth), "", isolation="inline", ttl_s=4, drain_s=3)
 
     async def scenario() -> None:
         await create(siege.url, LOAD)
-        siege.survivor(slots=2, ttl_s=16)  # which looks more rarely after the dead, and leaves them to the other
+        siege.survivor(slots=2, ttl_s=6)  # which looks more rarely after the dead, and leaves them to the other
         await siege.begun(2)
         for number in range(LIVES):
             if number > 1 and set(lost) >= VERBS:
@@ -97,6 +99,7 @@ def test_every_reply_may_be_lost(siege: Siege, monkeypatch: pytest.MonkeyPatch) 
     asyncio.run(scenario())
     print(dict(lost))
     assert set(lost) >= VERBS
+    siege.cuts["lossy"] = sum("everything is stopped" in record.getMessage() for record in caplog.records)
     verdict = siege.check()
     assert verdict.attempts["succeeded"] > 20
     assert verdict.events["finish_refused"] == 0  # what we have written ourselves was not refused
