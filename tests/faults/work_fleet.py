@@ -200,9 +200,9 @@ class Siege:
             line for line in self.lines() if line["say"] == what and all(line.get(k) == v for k, v in which.items())
         ]
 
-    async def begun(self, times: int = 1, **which: Any) -> list[dict[str, Any]]:
+    async def begun(self, times: int = 1, patience_s: float = 30, **which: Any) -> list[dict[str, Any]]:
         """When so many attempts of a kind have begun: their lines."""
-        await until(lambda: len(self.said("start", **which)) >= times)
+        await until(lambda: len(self.said("start", **which)) >= times, patience_s)
         return self.said("start", **which)
 
     async def works(self, name: str) -> bool:

@@ -743,7 +743,8 @@ def test_retries_wait_as_the_job_says(sqlite_memory_url: str) -> None:
         assert [(line.run.state, line.run.attempt) for line in lines] == [(DEAD, 4), (DEAD, 1)]
         attempts = await made.attempts(runs[0])
         for one, following in pairwise(attempts):
-            assert following.started_ms - (one.finished_ms or 0) >= 150
+            # both are the worker's reading of the database's clock, which is off by a few milliseconds at most
+            assert following.started_ms - (one.finished_ms or 0) >= 145
 
         run_id = await made.trigger("listed")
         for number, delay_s in enumerate(delays, 1):
