@@ -23,7 +23,7 @@ def flaky(ctx):
         raise ConnectionError("the other side is not there yet")
 
 
-@app.job(every="60s", retry={"max_attempts": 2, "backoff": ["1s"]}, misfire="skip")
+@app.job(every="30s", retry={"max_attempts": 2, "backoff": ["1s"]}, misfire="skip")
 def broken(ctx):
     """Never succeeds: its runs are dead letters, which `fleetcron dead` lists."""
     raise ValueError(f"cannot work on {ctx.idempotency_key}")

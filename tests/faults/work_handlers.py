@@ -4,6 +4,8 @@ A handler appends a line to the log in $WORK_TRUTH when it begins and when it en
 run and on one of its job meanwhile. The kernel lets go of a lock when its process dies, however it dies: whoever finds
 one taken runs beside another attempt of its run, or beside another run of its job, and says so.
 
+Where one sleeps, that is the work that it does, for as long as its payload says: no test waits by it.
+
 Only the standard library, so that `python -I -S work_handlers.py` is a command that starts quickly.
 """
 

@@ -5,4 +5,4 @@ import time
 from tests.faults.work_handlers import works
 
 __all__ = ["works"]
-time.sleep(4)
+time.sleep(4)  # longer than the lease in the tests: that is what they are about
