@@ -184,6 +184,7 @@ def test_mistakes_of_all_jobs_and_calendars_are_reported() -> None:
         ({"overlap": "skp"}, "/overlap", "did you mean skip?"),
         ({"overlap": {"policy": "skip", "max_running": 2}}, "/overlap/max_running", "only for allow"),
         ({"overlap": "cancel_previous", "misfire": "all"}, "/overlap", "cancel_previous with misfire all"),
+        ({"misfire": {"policy": "all", "lane": "live"}}, "/misfire/lane", "all but the first would be skipped"),
         ({"misfire": {"limit": 10_001}}, "/misfire/limit", "more than 10000"),
         ({"misfire": {"window": "30s"}}, "/misfire/window", "shorter than grace"),
         ({"jitter": "5m", "start_deadline": "5m"}, "/jitter", "shorter than start_deadline"),

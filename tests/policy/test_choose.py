@@ -9,7 +9,7 @@ from fleetcron.model.queued import Cap, Control, Limits, Park, Queued
 from fleetcron.model.states import RunState
 from fleetcron.model.upstream import Upstream
 from fleetcron.policy.choose import choose
-from tests.policy.claims import NOW, facts, run
+from tests.policy.claims import KEY, NOW, facts, run
 
 
 def free(run_id: int, **fields: Any) -> Queued:
@@ -50,6 +50,15 @@ def test_a_moment_early_only_as_far_as_there_is_room_for_it() -> None:
     assert taken(*soon) == [1, 2]
     assert taken(*soon, early_room=1) == [1]
     assert taken(*soon, free(3), early_room=0) == [3]
+
+
+def test_nobody_takes_a_key_early_that_somebody_wants_who_is_due() -> None:
+    soon = run(1, due=500)
+    waits = run(2, lane="catchup", due=-9_000)
+    assert taken(soon, waits) == [2]
+    assert parked(soon, waits) == {1: f"key {KEY}"}
+    assert taken(soon, waits, catchup_room=0) == [1]  # it could not start now anyway
+    assert taken(soon, run(2, lane="catchup", due=-9_000, claim_key="j:other")) == [1, 2]
 
 
 def test_caps_and_quotas() -> None:

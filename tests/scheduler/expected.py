@@ -77,7 +77,8 @@ def late_fates(
     if policy == "all":
         kept = fresh[-rule.limit :]
         fates |= {tick: line("missed", "over_limit") for tick in fresh[: -rule.limit]}
-        return fates | {tick: Run(ticks.start(tick), rule.lane) for tick in kept}
+        lane = rule.lane if rule.policy == "all" else "catchup"
+        return fates | {tick: Run(ticks.start(tick), lane) for tick in kept}
     if not fresh:
         return fates
     first, last = fresh[0], fresh[-1]

@@ -4,6 +4,7 @@
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
@@ -222,8 +223,24 @@ class Inspector:
             ticks = list(_ticks(run_id, into))
             assert run["covers"] == len(ticks) + 1, run
             if ticks:
-                first = min(tables.runs[tick]["scheduled_for_ms"] for tick in ticks)
-                assert (run["window_from_ms"], run["window_to_ms"]) == (first, run["scheduled_for_ms"]), run
+                first = min((tables.runs[tick] for tick in ticks), key=lambda tick: tick["scheduled_for_ms"])
+                others = [
+                    (each["scheduled_for_ms"], each["created_ms"])
+                    for each in tables.runs.values()
+                    if each["job_id"] == run["job_id"] and each["kind"] != "manual"
+                ]
+                begins = periods(first["scheduled_for_ms"], first["created_ms"], others)
+                assert run["window_from_ms"] in begins, run
+                assert run["window_to_ms"] == run["scheduled_for_ms"], run
+
+
+def periods(at_ms: int, created_ms: int, others: Iterable[tuple[int, int]]) -> set[int]:
+    """Where the period of a tick may begin: at the tick before it. Ticks that were planned later than this one may have
+    been there or not. `others` are the ticks of the job and when they were planned."""
+    before = sorted((planned, tick) for tick, planned in others if tick < at_ms)
+    known = max((tick for planned, tick in before if planned <= created_ms), default=at_ms)
+    later = [tick for planned, tick in before if planned > created_ms]
+    return {known, *(tick for tick in later if tick > known or known == at_ms)}
 
 
 def _ticks(run_id: int, into: dict[int, list[Row]]) -> list[int]:

@@ -26,6 +26,7 @@ from fleetcron.store.store import Store
 from fleetcron.store.written import Ok
 from tests.store.engines import admin, bare, hand_cranked
 from tests.worker.crew import Crew, Hall, crew, job, planned
+from tests.worker.inspection import periods
 from tests.worker.shop import BEGIN_MS, Job, Shop
 
 ENGINES = pytest.mark.parametrize("engine", ["sqlite_memory", "postgres18"])
@@ -261,9 +262,12 @@ def test_collapse(engine: str, request: pytest.FixtureRequest) -> None:
                     into[run.covered_by].append(run)
                     merged += 1
             for run in runs:
-                covered = [each.scheduled_for_ms for each in everything_under(run, into)]
+                covered = sorted(everything_under(run, into), key=lambda each: each.scheduled_for_ms)
                 assert run.covers == 1 + len(covered), run
-                assert run.window_ms == ((min(covered), run.scheduled_for_ms) if covered else None), run
+                others = [(each.scheduled_for_ms, each.created_ms) for each in runs if each.kind != "manual"]
+                begins = [periods(each.scheduled_for_ms, each.created_ms, others) for each in covered[:1]]
+                windows = {(since, run.scheduled_for_ms) for some in begins for since in some} or {None}
+                assert run.window_ms in windows, run
                 if run.state is SUCCEEDED:
                     assert stage.hall.stays[run.run_id, run.round].covers == run.covers
         assert merged > 0

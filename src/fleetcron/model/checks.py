@@ -214,6 +214,12 @@ def _overlap_is_clear(draft: Draft) -> Iterator[Problem]:
             "cancel_previous with misfire all: each run that is caught up would cancel the one before",
             "use misfire latest, or another overlap policy",
         )
+    if overlap.policy == "skip" and (misfire.policy, misfire.lane) == ("all", "live") and draft.has(("misfire",)):
+        yield (
+            ("misfire", "lane"),
+            "live, with misfire all and overlap skip: of the late ticks all but the first would be skipped",
+            "use lane catchup, or overlap queue",
+        )
 
 
 def _misfire_is_clear(draft: Draft) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ then caps, keys and, last, the rate (so that nobody pays for a start that someth
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 from zlib import crc32
 
@@ -49,7 +50,7 @@ class _Chooser:
         self.early_room = self.room if facts.early_room is None else facts.early_room
 
     def choice(self) -> Choice:
-        for run in order(self.facts.candidates, self.facts.now_ms, catchup_first=self.facts.catchup_first):
+        for run in self._order():
             self._judge(run)
             if run.run_id in self.gone or run.run_id in self.undecided:
                 continue
@@ -67,6 +68,19 @@ class _Chooser:
                 self._park(park)
         self.chosen.undecided = bool(self.undecided)
         return self.chosen
+
+    def _order(self) -> Iterator[Queued]:
+        """Nobody takes a key early that somebody wants who is due, of whatever lane: a job whose runs end a moment
+        before its next tick would never catch up."""
+        now_ms = self.facts.now_ms
+        wanted = {run.claim_key for run in self.facts.candidates if run.due_ms <= now_ms and not run.leased}
+        waits = []
+        for run in order(self.facts.candidates, now_ms, catchup_first=self.facts.catchup_first):
+            if run.due_ms > now_ms and run.claim_key is not None and run.claim_key in wanted:
+                waits.append(run)
+            else:
+                yield run
+        yield from waits
 
     def _judge(self, run: Queued) -> None:
         """Whether it will never start. The ticks before it come first, wherever they stand: it may hang on them."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from fleetcron.model.answer import Answer, Forecast, Gap, Reason
+from fleetcron.model.rules import Lane
 from fleetcron.model.timing import Timing
 from fleetcron.times.timetable import Timetable
 
@@ -90,7 +91,7 @@ def _latest(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int) -> Deci
         window = (first if before is None else before, last)
         covered = _answer(timetable, kept_from, last - 1, "skipped", "covered", covered_by_ms=last)
         dropped = [*dropped, *covered]
-    run = Forecast(last, timetable.start_ms(last), timing.misfire.lane, ticks, window)
+    run = Forecast(last, timetable.start_ms(last), lane_of(timing, gap), ticks, window)
     return Decision((run,), tuple(dropped))
 
 
@@ -105,12 +106,19 @@ def _all(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: int)
             answers += _answer(timetable, kept_from, edge, "missed", "over_limit")
             kept_from = edge
     ticks = list(islice(timetable.ticks_ms(kept_from, gap.to_ms), max(room, 0) + 1))
-    runs = tuple(Forecast(tick, timetable.start_ms(tick), timing.misfire.lane) for tick in ticks[: max(room, 0)])
+    runs = tuple(Forecast(tick, timetable.start_ms(tick), lane_of(timing, gap)) for tick in ticks[: max(room, 0)])
     if len(ticks) <= max(room, 0):
         return Decision(runs, tuple(answers))
     left_from = runs[-1].scheduled_for_ms if runs else kept_from
     rest = Gap(left_from, gap.to_ms, gap.cause, gap.policy, _noticed(gap, now_ms), trimmed=True)
     return Decision(runs, tuple(answers), rest)
+
+
+def lane_of(timing: Timing, gap: Gap) -> Lane:
+    """Where what a gap left behind runs. The lane is that of the job's own rule: whoever asks for all ticks of a pause
+    does not ask that they come before live work."""
+    rule = timing.misfire
+    return "catchup" if gap.policy == "all" and rule.policy != "all" else rule.lane
 
 
 def _noticed(gap: Gap, now_ms: int) -> int:

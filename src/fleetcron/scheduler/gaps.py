@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fleetcron.model.shard import Held
-from fleetcron.policy.misfire import decide
+from fleetcron.policy.misfire import decide, lane_of
 from fleetcron.scheduler.tables import Tables
 from fleetcron.scheduler.tick import MOST_ROWS
 from fleetcron.steps import step
@@ -41,7 +41,7 @@ async def fill_gaps(gaps: Gaps, tables: Tables, held: Sequence[Held], *, room: i
     written_rows = 0
     for each in found.gaps:
         timing, timetable = known[each.almanac][each.timing_id]
-        own = rows if timing.misfire.lane == "live" else left  # the room is for the catch-up lane alone
+        own = rows if lane_of(timing, each.gap) == "live" else left  # the room is for the catch-up lane alone
         made = decide(timing, timetable, each.gap, found.now_ms, room=own)
         if _is_nothing(each, made.rest, made.runs, made.answers):
             continue  # it waits for room
