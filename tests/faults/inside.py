@@ -58,5 +58,8 @@ class Shifted:
     def now_ms(self) -> int:
         return self._clock.now_ms() + self.ms
 
+    def now_us(self) -> int:
+        return self._clock.now_us() + self.ms * 1000
+
     def monotonic_ms(self) -> int:
         return self._clock.monotonic_ms()

@@ -1,17 +1,21 @@
-"""A short life of a scheduler that passes every step, on a clock that is moved by hand.
+"""A short life of a scheduler that passes every step, on a clock that is moved by hand. The nursery forks it (`live`).
 
 Everything in it may be done again: a life that was cut short is followed by another one, half an hour later, which
 tells the same story, and then nothing may be missing and nothing may be there twice.
 """
 
+import asyncio
+import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import date, timedelta
 from itertools import count
+from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
 
+from fleetcron import steps
 from fleetcron.clock import HandClock
 from fleetcron.config.settings import CoordinationConfig, SchedulerConfig
 from fleetcron.coordination.holder import Holder
@@ -26,6 +30,7 @@ from fleetcron.store.opening import open_engine
 from fleetcron.store.store import Store
 from fleetcron.times.instants import from_ms, iso
 from tests.faults.jobs import RUN, cron
+from tests.faults.node import Fault
 
 BEGIN_MS = 1_800_000_000_000  # 2027-01-15T08:00:00Z
 LIFE_MS = 30 * 60_000  # from the beginning of one life to the next
@@ -36,8 +41,8 @@ TODAY = "2027-01-15"
 CLOCK_SQL = """
 CREATE TABLE fleetcron.test_clock (now_ms BIGINT NOT NULL);
 INSERT INTO fleetcron.test_clock VALUES (0);
-CREATE OR REPLACE FUNCTION fleetcron.db_now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE
-    AS $$ SELECT now_ms FROM fleetcron.test_clock $$;
+CREATE OR REPLACE FUNCTION fleetcron.db_now_us() RETURNS BIGINT LANGUAGE sql VOLATILE
+    AS $$ SELECT now_ms * 1000 FROM fleetcron.test_clock $$;
 """
 
 SKIP, LATEST = MisfireRule("skip", grace_ms=1000), MisfireRule("latest", grace_ms=1000)
@@ -159,3 +164,23 @@ async def life(url: str, number: int, through: Callable[[Altering], Altering] = 
     finally:
         if tell:
             await tell.close()
+
+
+async def tell(url: str, number: int) -> int:
+    """When it ended, by its clock."""
+    async with life(url, number) as one:
+        await one.tell()
+        return one.clock.now_ms()
+
+
+def live(wish: Mapping[str, Any]) -> None:
+    """It dies where its `fault` says (`kill tick.written 3`), or tells how often it passed each step."""
+    fault = Fault.parsed(wish["fault"])
+    steps.on_step(fault)
+    now_ms = asyncio.run(tell(wish["url"], wish["number"]))
+    print(json.dumps({"passed": fault.seen, "now_ms": now_ms}), flush=True)
+
+
+def warm_up() -> None:
+    """What is parsed and computed once is there for every life."""
+    asyncio.run(tell(":memory:", 0))

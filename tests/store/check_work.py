@@ -9,7 +9,6 @@ from fleetcron.model.states import RunState
 from fleetcron.policy.choose import choose
 from fleetcron.store.claims import Claim
 from fleetcron.store.ends import Ended
-from fleetcron.store.queue import NextLook
 from fleetcron.store.written import Ok, Refused
 from tests.worker.shop import BEGIN_MS as NOW
 from tests.worker.shop import QUICK, TTL_MS, Job, Shop, ok, rank, settling
@@ -30,6 +29,11 @@ def check(function: Callable[[Shop], Awaitable[None]]) -> Check:
     return on_a_shop
 
 
+async def next_look(shop: Shop) -> tuple[int, int | None, int | None]:
+    found = await shop.store.queue.next_look(["p1"])
+    return found.now_ms, found.upcoming_ms, found.look_ms
+
+
 @check
 async def promote_queues_what_is_due_soon(shop: Shop) -> None:
     """S2-35: planned runs enter their queue a moment before they may start, ranked between tenants."""
@@ -46,7 +50,7 @@ async def promote_queues_what_is_due_soon(shop: Shop) -> None:
         (1, 0, 1, 0), (2, 1_000_000, 2, 0), (4, 0, 3, 0),
     ]  # fmt: skip
     assert [row["deadline_ms"] for row in found] == [None, None, NOW + 5_003]
-    assert await shop.store.queue.next_look(["p1"]) == NextLook(NOW, NOW + 1_001, None)
+    assert await next_look(shop) == (NOW, NOW + 1_001, None)
 
 
 @check
@@ -89,10 +93,10 @@ async def a_lost_worker_is_refused(shop: Shop) -> None:
     await shop.join("n1", p1=5)
     await shop.claim("n1", batch="b1")
     [seen] = (await shop.store.workers.list()).workers
-    assert (seen.process, dict(seen.pools), list(seen.lacks), seen.expires_ms) == (
+    assert (seen.process, dict(seen.pools), dict(seen.lacks), seen.expires_ms) == (
         "process",
         {"p1": 5},
-        [],
+        {},
         NOW + TTL_MS,
     )
     bury = shop.store.workers.bury
@@ -329,6 +333,32 @@ async def runs_wait_while_their_tenant_is_held(shop: Shop) -> None:
 
 
 @check
+async def nobody_counts_on_a_worker_that_is_about_to_end(shop: Shop) -> None:
+    """S3-18: it keeps what it holds, and what it lacks or has is of no use to runs that wait."""
+    job, other = Job(1, handler="mail"), Job(2, handler="print")
+    await shop.define(job, other)
+    await shop.plan(job, NOW)
+    await shop.plan(other, NOW)
+    await shop.promote()
+    await shop.join("n1", p1=9)
+    await shop.join("n2", p1=9)
+    assert [run.run_id for run in (await shop.claim("n2", lacks=("mail",))).runs] == [2]
+    assert await shop.store.workers.close_pools("n2") == Ok(None)
+    assert {each.node_id: dict(each.pools) for each in (await shop.store.workers.list()).workers} == {
+        "n1": {"p1": 9},
+        "n2": {},
+    }
+    known = await shop.store.situations.of_run(1)
+    assert known is not None
+    assert [each.node_id for each in known.workers] == ["n1"]
+    await shop.claim("n1", lacks=("mail",))
+    assert (await shop.gates())[1] == "handler mail"  # n2 will not look at it
+    assert await shop.store.workers.leave("n2") == Refused("it still holds runs")
+    await shop.finish("n2", 2, 1)
+    assert await shop.store.workers.leave("n2") == Ok(None)
+
+
+@check
 async def runs_wait_for_a_handler(shop: Shop) -> None:
     """S1-24: nobody in the pool has it: parked, shown, and looked at again when a worker comes."""
     job, other = Job(1, handler="mail"), Job(2, handler="print")
@@ -338,10 +368,10 @@ async def runs_wait_for_a_handler(shop: Shop) -> None:
     await shop.promote()
     await shop.join("n1", p1=9)
     await shop.join("n2", p1=9)
-    assert await shop.store.workers.lack("n1", ["mail"]) == Ok(None)
+    assert await shop.store.workers.lack("n1", {"mail": "it is not here"}) == Ok(None)
     taken = await shop.claim("n1", lacks=("mail",))
     assert ([run.run_id for run in taken.runs], await shop.gates()) == ([2], {1: None})  # n2 may have it
-    assert await shop.store.workers.lack("n2", ["mail", "print"]) == Ok(None)
+    assert await shop.store.workers.lack("n2", {"mail": "nor here", "print": ""}) == Ok(None)
     await shop.claim("n1", lacks=("mail",))
     assert await shop.gates() == {1: "handler mail"}
     await shop.join("n3", p2=9)
@@ -374,6 +404,26 @@ async def a_tick_is_skipped_by_facts(shop: Shop) -> None:
 
 
 @check
+async def a_job_that_is_always_busy_catches_up_all_the_same(shop: Shop) -> None:
+    """Every run ends a moment before the next tick, which is queued by then. What waits takes turns with the ticks, and
+    none of them is skipped because of it."""
+    job = Job(1)
+    await shop.define(job)
+    await shop.plan(job, NOW - 9_000, NOW - 8_000, lane="catchup")
+    await shop.plan(job, NOW, NOW + 10_000, NOW + 30_000)
+    await shop.promote(0)
+    await shop.join("n1", p1=9)
+    assert await shop.claimed("n1") == [3]
+    order = [3]
+    for at_ms in (9_500, 19_400, 29_300, 39_200):
+        await shop.clock.set(NOW + at_ms)
+        await shop.promote()
+        await shop.finish("n1", order[-1], 1)
+        order += await shop.claimed("n1")
+    assert order == [3, 1, 4, 2, 5]
+
+
+@check
 async def a_tick_that_waits_until_it_is_due_is_looked_at_then(shop: Shop) -> None:
     job = Job(1)
     await shop.define(job)
@@ -382,7 +432,7 @@ async def a_tick_that_waits_until_it_is_due_is_looked_at_then(shop: Shop) -> Non
     await shop.join("n1", p1=9)
     await shop.claim_all("n1")
     assert await shop.gates() == {2: "key j:" + job.job_id}
-    assert await shop.store.queue.next_look(["p1"]) == NextLook(NOW, None, NOW + 1_001)
+    assert await next_look(shop) == (NOW, None, NOW + 1_001)
     await shop.clock.set(NOW + 1_000)
     await shop.finish("n1", 1, 1)  # exactly then is no overlap
     assert [run.run_id for run in (await shop.claim("n1")).runs] == [2]
@@ -410,7 +460,7 @@ async def ticks_collapse_into_the_newest(shop: Shop) -> None:
     await shop.claim("n1")
     await shop.finish("n1", 3, 1)
     [last] = (await shop.claim("n1")).runs
-    assert (last.run_id, last.covers, last.window_ms) == (5, 2, (NOW + 3_000, NOW + 4_000))
+    assert (last.run_id, last.covers, last.window_ms) == (5, 2, (NOW + 2_000, NOW + 4_000))
 
 
 @check

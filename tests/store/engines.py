@@ -77,8 +77,8 @@ class DatabaseClock:
                 engine,
                 "CREATE TABLE test_clock (now_ms BIGINT NOT NULL);"
                 f"INSERT INTO test_clock VALUES ({self.now_ms()});"
-                "CREATE OR REPLACE FUNCTION db_now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE"
-                " AS $$ SELECT now_ms FROM test_clock $$",
+                "CREATE OR REPLACE FUNCTION db_now_us() RETURNS BIGINT LANGUAGE sql VOLATILE"
+                " AS $$ SELECT now_ms * 1000 FROM test_clock $$",
             )
 
 

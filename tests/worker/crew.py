@@ -45,8 +45,8 @@ _CLOCK = """
 CREATE TABLE IF NOT EXISTS test_clock (shift_ms BIGINT NOT NULL);
 TRUNCATE test_clock;
 INSERT INTO test_clock VALUES (0);
-CREATE OR REPLACE FUNCTION db_now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE
-AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + shift_ms FROM test_clock $$
+CREATE OR REPLACE FUNCTION db_now_us() RETURNS BIGINT LANGUAGE sql VOLATILE
+AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint + shift_ms * 1000 FROM test_clock $$
 """
 
 Function = Callable[..., Any]

@@ -5,6 +5,7 @@ from math import floor
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetcron.store.dbclock import Reading
 from fleetcron.worker.dbtime import DatabaseTime
 
 
@@ -50,3 +51,15 @@ def test_when_an_instant_has_come() -> None:
     time.heard(5_000, 1.0, 1.002)
     assert time.surely_ms(time.when_s(6_000)) == 6_000
     assert time.when_s(6_000) == 2.002
+
+
+def test_one_exact_reading_is_enough() -> None:
+    """The bounds are as narrow as the statement was short, and widen with time: clocks drift apart."""
+    time = DatabaseTime()
+    time.heard(1_000_010, 10.0, 10.005)
+    assert time.slack_ms(10.005) > 5
+    time.read(Reading(1_000_100_500, 10.1, 10.1002))
+    assert time.slack_ms(10.1002) < 0.21
+    assert time.slack_ms(11.1002) > 0.5
+    assert time.surely_ms(10.1002) <= 1_000_100.7
+    assert time.at_most_ms(10.1002) >= 1_000_100.5

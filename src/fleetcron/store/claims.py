@@ -91,14 +91,14 @@ class Claims:
         def script() -> Script[Taken | Refused]:
             step("claim.begin")
             yield "work_lock", {"name": f"pool:{wish.pool}"}
-            known = yield "workers_hold", {"node_id": wish.node_id}
+            # after the lock: it may have taken a while to get it
+            known = yield "claims_begin", {"node_id": wish.node_id, "pool": wish.pool}
             if not known:
                 return Refused("this worker was declared lost")
-            [facts] = yield "fleet_now", {}  # after the locks: it may have taken a while to get them
-            now_ms = facts["now_ms"]
-            if known[0]["batch"] == wish.batch:
-                return Taken(now_ms, (yield from _held(wish)))
-            taken = yield from _take(wish, choose, now_ms)
+            [begin] = known
+            if begin["batch"] == wish.batch:
+                return Taken(begin["now_ms"], (yield from _held(wish)))
+            taken = yield from _take(wish, choose, begin)
             # last: from here to the end of the transaction the worker's renewals wait for this one
             yield "workers_set_batch", {"node_id": wish.node_id, "batch": wish.batch}
             step("claim.written")
@@ -122,11 +122,13 @@ class _Room:
             self.early -= sum(run.due_ms > now_ms for run in runs)
 
 
-def _take(wish: Claim, choose: Choose, now_ms: int) -> Script[Taken]:
-    yield "queue_wake", {"pool": wish.pool, "now_ms": now_ms}
+def _take(wish: Claim, choose: Choose, begin: Row) -> Script[Taken]:
+    now_ms: int = begin["now_ms"]
+    if begin["woken"]:
+        yield "queue_wake", {"pool": wish.pool, "now_ms": now_ms}
     if wish.lacks:
         yield from _park_unknown(wish, now_ms)
-    limits, is_counted = yield from limits_of(wish.pool, now_ms)
+    limits, is_counted = (yield from limits_of(wish.pool, now_ms)) if begin["limited"] else (Limits(), False)
     room = _Room(wish.room, wish.catchup_room, wish.early_room)
     claimed = parked = closed = 0
     cancels: dict[int, str] = {}
@@ -164,24 +166,13 @@ def _take(wish: Claim, choose: Choose, now_ms: int) -> Script[Taken]:
 
 
 def _candidates(wish: Claim, room: _Room, now_ms: int) -> Script[tuple[list[Queued], bool]]:
-    """The heads of all queues of the pool, and whether that is everything that waits for nothing.
-
-    What is due and what is not yet are read apart: many that are due in a moment must not hide one that may start now.
-    """
+    """The heads of all queues of the pool, and whether that is everything that waits for nothing."""
     most = max(room.all, 1) + _SPARE
-    spans = [(-_FOR_EVER, now_ms)]
-    if room.early is None or room.early > 0:
-        spans.append((now_ms, _FOR_EVER))
-    lacks = texts(wish.lacks)
-    found: list[Queued] = []
-    is_all = True
-    for level in (yield "shares_levels", {"pool": wish.pool}):
-        queue = {"pool": wish.pool, "lane": level["lane"], "priority": level["priority"], "lacks": lacks, "most": most}
-        for after_ms, until_ms in spans:
-            head = yield "queue_head", {**queue, "after_ms": after_ms, "until_ms": until_ms}
-            found += map(queued, head)
-            is_all &= len(head) < most
-    return found, is_all
+    until_ms = _FOR_EVER if room.early is None or room.early > 0 else now_ms
+    asked = {"pool": wish.pool, "lacks": texts(wish.lacks), "most": most, "now_ms": now_ms, "until_ms": until_ms}
+    found = [queued(row) for row in (yield "queue_heads", asked)]
+    heads = Counter((run.lane, run.priority, run.due_ms > now_ms) for run in found)
+    return found, all(number < most for number in heads.values())
 
 
 def _facts(wish: Claim, candidates: Sequence[Queued], room: _Room, limits: Limits, now_ms: int) -> Script[Facts]:
@@ -321,8 +312,9 @@ def _hold(wish: Claim, facts: Facts, choice: Choice, now_ms: int) -> Script[list
         text = rows({"run_id": run_id, "slot": slot} for run_id, slot in fresh)
         held += [row["run_id"] for row in (yield "leases_insert", call | {"rows": text})]
     if rested:
-        held += [row["run_id"] for row in (yield "leases_retake", call | {"ids": ids(rested)})]
-    yield "queue_delete", {"ids": ids(held)}
+        again = [row["run_id"] for row in (yield "leases_retake", call | {"ids": ids(rested)})]
+        yield "queue_delete", {"ids": ids(again)}
+        held += again
     reached = [
         {"pool": wish.pool, "lane": lane, "priority": priority, "tenant": "", "rank": rank}
         for (lane, priority), rank in choice.reached.items()

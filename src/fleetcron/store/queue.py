@@ -1,10 +1,12 @@
 """From planned to due: runs enter the queue of their pool a moment before they may start."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fleetcron.steps import step
+from fleetcron.store.dbclock import Reading, read_clock
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.rows import rows, texts
 from fleetcron.store.written import Refused, Written
@@ -38,9 +40,13 @@ Ranking: TypeAlias = Callable[[Sequence[Coming], Shares], tuple[list[int], dict[
 
 @dataclass(frozen=True, slots=True)
 class NextLook:
-    now_ms: int
+    clock: Reading
     upcoming_ms: int | None  # when the next planned run may start
     look_ms: int | None  # when a parked run is to be looked at
+
+    @property
+    def now_ms(self) -> int:
+        return self.clock.now_us // 1000
 
 
 class Queue:
@@ -74,11 +80,12 @@ class Queue:
     async def next_look(self, pools: Sequence[str]) -> NextLook:
         """When somebody has to look again."""
         text = texts(pools)
+        loop_s = asyncio.get_running_loop().time
 
         def script() -> Script[NextLook]:
-            [facts] = yield "fleet_now", {}
             [row] = yield "queue_next", {"pools": text}
-            return NextLook(facts["now_ms"], row["upcoming_ms"], row["look_ms"])
+            reading = yield from read_clock(loop_s)
+            return NextLook(reading, row["upcoming_ms"], row["look_ms"])
 
         return await self._engine.read(script)
 

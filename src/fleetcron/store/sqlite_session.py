@@ -126,6 +126,7 @@ class SqliteSession:
         try:
             connection.row_factory = sqlite3.Row
             connection.create_function("db_now_ms", 0, self._clock.now_ms)
+            connection.create_function("db_now_us", 0, self._clock.now_us)
             if self._writes:
                 self._use_wal(connection)
             connection.execute(f"PRAGMA busy_timeout = {self._busy_ms}")

@@ -8,6 +8,7 @@ from fleetcron.store.backfills import Backfills
 from fleetcron.store.claims import Claims
 from fleetcron.store.controls import ControlRecords
 from fleetcron.store.cursors import Cursors
+from fleetcron.store.dbclock import DatabaseClock
 from fleetcron.store.definitions import Definitions
 from fleetcron.store.ends import Attempts
 from fleetcron.store.events import Events
@@ -39,6 +40,7 @@ class Store:
         self.events = Events(engine)
         self.nodes = Nodes(engine)
         self.shards = Shards(engine)
+        self.clock = DatabaseClock(engine)
         self.queue = Queue(engine)
         self.workers = Workers(engine)
         self.claims = Claims(engine)

@@ -8,6 +8,8 @@ was set, and begins anew.
 
 from typing import Final
 
+from fleetcron.store.dbclock import Reading
+
 _DRIFT: Final = 0.0002  # two clocks differ by less than this, in seconds per second
 
 
@@ -23,7 +25,13 @@ class DatabaseTime:
 
     def heard(self, now_ms: int, sent_s: float, received_s: float) -> None:
         """`now_ms` is whole milliseconds, rounded down."""
-        low, high = now_ms - received_s * 1000, now_ms + 1 - sent_s * 1000
+        self._learn(now_ms - received_s * 1000, now_ms + 1 - sent_s * 1000, received_s)
+
+    def read(self, reading: Reading) -> None:
+        low_us, high_us = reading.now_us - reading.received_s * 1e6, reading.now_us + 1 - reading.sent_s * 1e6
+        self._learn(low_us / 1000, high_us / 1000, reading.received_s)
+
+    def _learn(self, low: float, high: float, received_s: float) -> None:
         spread_ms = (received_s - self._at_s) * _DRIFT * 1000
         self._at_s = received_s
         self._low_ms, self._high_ms = self._low_ms - spread_ms, self._high_ms + spread_ms
@@ -38,6 +46,10 @@ class DatabaseTime:
 
     def at_most_ms(self, at_s: float) -> float:
         return self._high_ms + at_s * 1000
+
+    def slack_ms(self, at_s: float) -> float:
+        """How much a start at this moment would come later than it could, at most."""
+        return self._high_ms - self._low_ms + (at_s - self._at_s) * 2 * _DRIFT * 1000
 
     def guess_ms(self, at_s: float) -> int:
         return round((self.surely_ms(at_s) + self.at_most_ms(at_s)) / 2)

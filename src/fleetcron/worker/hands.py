@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -25,6 +25,10 @@ log = logging.getLogger(__name__)
 
 # A timer of the event loop may be a millisecond late. The last bit is waited for by asking the clock.
 _ASK_S: Final = 0.0015
+# So long before a start the database is asked what time it is, if that is not known well enough, and so often at most.
+_LOOK_S: Final = 0.03
+_LOOK_EVERY_S: Final = 0.1
+_SLACK_MS: Final = 0.25
 
 MakeExecutor: TypeAlias = Callable[[str, int, Tell], Executor]
 
@@ -43,7 +47,8 @@ class Health:
 
 class Hands:
     """`is_ours` says whether the lease is held; `idle` is called when a slot is free that somebody may wait for;
-    `back` takes attempts that cannot start here; `declined` those whose handler is not there after all."""
+    `look` asks what time it is at the database; `back` takes attempts that cannot start here; `declined` those whose
+    handler is not there after all."""
 
     def __init__(
         self,
@@ -56,6 +61,7 @@ class Hands:
         clock: Clock,
         is_ours: Callable[[], bool],
         idle: Callable[[], None],
+        look: Callable[[], Awaitable[None]],
         back: Callable[[Sequence[Attempt]], None],
         declined: Callable[[Pool, Attempt, str], None],
     ) -> None:
@@ -70,6 +76,9 @@ class Hands:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._is_ours, self._idle, self._back, self._declined = is_ours, idle, back, declined
+        self._look = look
+        self._looking: asyncio.Future[None] | None = None
+        self._looked_s = 0.0
         self._asked: dict[Key, str] = {}  # attempts that were asked to stop, and why
         self._timer: asyncio.TimerHandle | None = None
         self._why_lost: str | None = None
@@ -98,11 +107,30 @@ class Hands:
             self._back(late)
         coming = [due_ms for pool in self.pools if (due_ms := pool.next_due_ms()) is not None]
         if coming and not self._is_closed:
-            when_s = self.time.when_s(min(coming))
-            if when_s - now_s <= _ASK_S:
-                self._timer = self._loop.call_later(0, self.start_due)
-            else:
-                self._timer = self._loop.call_at(when_s - _ASK_S, self.start_due)
+            self._wait_until(self.time.when_s(min(coming)), now_s)
+
+    def _wait_until(self, when_s: float, now_s: float) -> None:
+        if when_s - now_s > _LOOK_S:
+            self._timer = self._loop.call_at(when_s - _LOOK_S, self.start_due)
+        elif when_s - now_s <= _ASK_S:
+            self._timer = self._loop.call_later(0, self.start_due)
+        else:
+            self._timer = self._loop.call_at(when_s - _ASK_S, self.start_due)
+            self._look_at_the_clock(now_s)
+
+    def _look_at_the_clock(self, now_s: float) -> None:
+        """What is not known of the database's clock is waited for: nothing starts early."""
+        is_known = self.time.slack_ms(now_s) <= _SLACK_MS
+        if is_known or self._looking is not None or now_s < self._looked_s + _LOOK_EVERY_S:
+            return
+
+        def looked(_: object) -> None:
+            self._looking = None
+            self.start_due()
+
+        self._looked_s = now_s
+        self._looking = asyncio.ensure_future(self._look())
+        self._looking.add_done_callback(looked)
 
     def _start_in(self, pool: Pool, now_s: float) -> list[Attempt]:
         """Those that cannot start: no slot is free, or it is too late. Others may take them."""
@@ -219,8 +247,9 @@ class Hands:
     def take_held(self) -> list[Attempt]:
         """Start nothing more. What was held for later is returned."""
         self._is_closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for waited in (self._timer, self._looking):
+            if waited is not None:
+                waited.cancel()
         return [each for pool in self.pools for each in pool.take_held()]
 
     async def close(self, grace_s: float) -> None:

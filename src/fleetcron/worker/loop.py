@@ -97,6 +97,7 @@ class Worker:
             clock=clock,
             is_ours=lambda: self.lease.is_held,
             idle=self.wake.set,
+            look=self._look_at_the_clock,
             back=lambda attempts: self._intake.give_back(attempts),
             declined=lambda pool, attempt, why: self._intake.decline(pool, attempt, why),
         )
@@ -135,9 +136,8 @@ class Worker:
 
     async def _rest(self) -> float:
         """How long until a run is to be queued, or a parked one looked at."""
-        sent_s = self._loop.time()
         found = await self._store.queue.next_look([pool.name for pool in self._hands.pools])
-        self.time.heard(found.now_ms, sent_s, self._loop.time())
+        self.time.read(found.clock)
         poll_ms = found.now_ms + self._config.poll_s * 1000
         coming_ms = poll_ms if found.upcoming_ms is None else found.upcoming_ms - self._ahead_ms
         self._promote_at_ms = min(poll_ms, coming_ms)
@@ -151,6 +151,10 @@ class Worker:
                 return done.more
             case Refused() | Unknown():
                 return True
+
+    async def _look_at_the_clock(self) -> None:
+        with suppress(StoreError):  # then it starts a little later than it could
+            self.time.read(await self._store.clock.read())
 
     def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """What goes on beside the loop. A fault of our own in it ends the worker: it must not go on without it."""
@@ -272,6 +276,8 @@ class Worker:
 
     async def _drain(self) -> None:
         """Stop claiming; finish or hand back within the drain time; then everything has ended and is written."""
+        with suppress(StoreError):
+            await self._store.workers.close_pools(self._node_id)
         await self._intake.given_back(self._hands.take_held())
         left = sum(len(pool.running) for pool in self._hands.pools)
         if left:

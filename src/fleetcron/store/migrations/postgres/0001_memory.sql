@@ -3,8 +3,10 @@
 -- creation and once at the end. Time is BIGINT milliseconds UTC. No foreign keys on the hot tables: rows of jobs are never
 -- removed (a deleted job keeps its history), and a check per run would cost as much as the run.
 
+CREATE FUNCTION db_now_us() RETURNS BIGINT LANGUAGE sql VOLATILE PARALLEL SAFE
+    AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
 CREATE FUNCTION db_now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE PARALLEL SAFE
-    AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
+    AS $$ SELECT db_now_us() / 1000 $$;
 
 CREATE TABLE fleet (
     key   TEXT PRIMARY KEY,

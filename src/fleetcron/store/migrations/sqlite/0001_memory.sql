@@ -3,7 +3,7 @@
 -- creation and once at the end. Time is milliseconds UTC. No foreign keys on the hot tables: rows of jobs are never
 -- removed (a deleted job keeps its history), and a check per run would cost as much as the run.
 
--- db_now_ms() is a function of the connection: the engine binds it to its clock.
+-- db_now_ms() and db_now_us() are functions of the connection: the engine binds them to its clock.
 
 CREATE TABLE fleet (
     key   TEXT PRIMARY KEY,

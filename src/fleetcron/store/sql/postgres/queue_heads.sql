@@ -1,0 +1,14 @@
+-- The first runs of every queue of a pool that wait for nothing but a slot. What is due and what is not yet are read
+-- apart (:until_ms is now, or as far as one may look): many that are due in a moment must not hide one that may start.
+SELECT q.* FROM shares AS v
+CROSS JOIN (VALUES (CAST(-9000000000000000 AS BIGINT), CAST(:now_ms AS BIGINT)), (CAST(:now_ms AS BIGINT), CAST(:until_ms AS BIGINT)))
+    AS s (after_ms, until_ms)
+CROSS JOIN LATERAL (
+    SELECT * FROM queue AS i
+    WHERE i.pool = v.pool AND i.lane = v.lane AND i.priority = v.priority AND i.gate IS NULL
+        AND i.due_ms > s.after_ms AND i.due_ms <= s.until_ms
+        AND i.handler NOT IN (SELECT value FROM jsonb_array_elements_text(CAST(:lacks AS jsonb)) AS l (value))
+    ORDER BY i.rank, i.run_id
+    LIMIT :most
+) AS q
+WHERE v.pool = :pool AND v.tenant = ''
