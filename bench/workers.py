@@ -20,7 +20,7 @@ from fleetcron.clock import SystemClock
 from fleetcron.config import ExecutorConfig, StoreConfig, WorkerConfig
 from fleetcron.executors.assembly import executors
 from fleetcron.executors.programs import Programs
-from fleetcron.node import collect_less_often
+from fleetcron.node import tune_interpreter
 from fleetcron.store.store import Store
 from fleetcron.upkeep.processes import this_process
 from fleetcron.worker.loop import Worker
@@ -86,7 +86,7 @@ def command(url: str, name: str, slots: int, *, isolation: str = "inline", **set
 
 
 async def _work(settings: dict[str, Any]) -> dict[str, Any]:
-    collect_less_often()  # as `fleetcron worker` does
+    tune_interpreter()  # as `fleetcron worker` does
     clock = SystemClock()
     config = StoreConfig(url=settings["url"], deadline_s=DEADLINE_S)
     store = await Store.open(config, clock)

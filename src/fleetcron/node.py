@@ -7,6 +7,7 @@ import os
 import random  # noqa: TID251 - the composition root is where chance comes from
 import signal
 import socket
+import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -152,10 +153,13 @@ class Node:
             self.scheduler.wake.set()
 
 
-def collect_less_often() -> None:
+def tune_interpreter() -> None:
     """For a process that is only a node. A batch is tens of thousands of objects, none of them in a circle; with
-    Python's own thresholds a worker spent a fifth of its time on looking at them again and again."""
+    Python's own thresholds a worker spent a fifth of its time on looking at them again and again. And whatever the
+    thread of SQLite does, the loop gets its turn within half a millisecond instead of five: a start may be due."""
     gc.set_threshold(20_000, 20, 20)
+    gc.freeze()
+    sys.setswitchinterval(0.0005)
 
 
 def stop_on_signals(stop: asyncio.Event, clock: Clock | None = None) -> None:

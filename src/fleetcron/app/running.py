@@ -17,7 +17,7 @@ from fleetcron.config.sources import FILE_VARIABLE
 from fleetcron.errors import ConfigError, Mistake, RefusedError
 from fleetcron.model.definition import Definition
 from fleetcron.model.target import PythonTarget
-from fleetcron.node import Node, stop_on_signals
+from fleetcron.node import Node, stop_on_signals, tune_interpreter
 from fleetcron.scheduler.sync import tell
 
 _ROLES: Final = ("scheduler", "worker")
@@ -87,6 +87,7 @@ def forbidden(why: str) -> Iterator[None]:
 async def _serve(app: Fleetcron, config: Config) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
+    tune_interpreter()
     node = await Node.start(config)
     lend_functions(app, node)
     try:

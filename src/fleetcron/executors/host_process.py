@@ -17,6 +17,7 @@ from fleetcron.executors.capture import capture
 from fleetcron.executors.frames import BrokenFrames
 from fleetcron.executors.handlers import Handlers
 from fleetcron.executors.host_talk import AT_ONCE, assignment_of, told
+from fleetcron.executors.imported import Imported
 from fleetcron.executors.linux import die_with
 from fleetcron.executors.performer import Performer
 from fleetcron.executors.reports import Report
@@ -30,6 +31,7 @@ class HostProcess:
         self._wire = Wire(worker, self._heard, self.over.set)
         self._targets: dict[str, PythonTarget] = {}
         self._handlers = Handlers(())
+        self._imported = Imported()
         self._performer: Performer | None = None
         self._finding: set[asyncio.Task[None]] = set()
 
@@ -64,6 +66,7 @@ class HostProcess:
         self._performer = Performer(self._handlers, settings["slots"], SystemClock(), self._tell)
         names = dict.fromkeys((*self._handlers.named(), *settings["names"]))
         found = {name: self._handlers.find(name) for name in names}
+        self._imported.note()
         if not logging.root.handlers:  # the user's code has the first say
             logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
         self._wire.send(["ready", found])
@@ -72,7 +75,10 @@ class HostProcess:
         """Later imports happen beside the work, in a thread."""
         loop = asyncio.get_running_loop()
         found = {name: await loop.run_in_executor(None, self._handlers.find, name) for name in names}
-        self._wire.send(["found", number, found])
+        # What is not here may be in the new code of a module that this process has in its old form, and keeps.
+        is_outdated = any(found.values()) and self._imported.have_changed()
+        self._imported.note()
+        self._wire.send(["found", number, found, is_outdated])
 
     def _tell(self, reports: Sequence[Report]) -> None:
         for at in range(0, len(reports), AT_ONCE):
@@ -88,6 +94,7 @@ def main(worker: int, supervisor: int) -> None:
     die_with(supervisor, signal.SIGKILL)
     faulthandler.enable()  # a crash in C leaves a trace in the output that the supervisor keeps
     capture()
+    sys.setswitchinterval(0.0005)  # a plain function that computes keeps the next one waiting no longer than that
     asyncio.run(serve(socket.socket(fileno=worker)))
 
 

@@ -3,6 +3,7 @@
 Catch-up runs are created only as far as there is room for them, so that a long outage does not flood the store.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,14 +26,16 @@ class GapRound:
     unknown: str | None = None
     more: bool = False
     waiting: int = 0  # gaps that wait for room
+    is_full: bool = False  # there is no room now; whoever runs what is caught up makes some
 
 
 async def fill_gaps(gaps: Gaps, tables: Tables, held: Sequence[Held], *, room: int, rows: int = MOST_ROWS) -> GapRound:
     """Decide open gaps, as many as one transaction takes and there is room for."""
     found = await gaps.open(held, most=max(1, rows // 5), room=room)
+    is_full = room > 0 and found.room == 0
     if not found.gaps:
-        return GapRound()
-    left = min(max(0, room - found.catching_up), rows)
+        return GapRound(is_full=is_full)
+    left = min(found.room, rows)
     by_epoch: dict[int, dict[int, None]] = {}
     for each in found.gaps:
         by_epoch.setdefault(each.almanac, {})[each.timing_id] = None
@@ -42,6 +45,9 @@ async def fill_gaps(gaps: Gaps, tables: Tables, held: Sequence[Held], *, room: i
     for each in found.gaps:
         timing, timetable = known[each.almanac][each.timing_id]
         own = rows if lane_of(timing, each.gap) == "live" else left  # the room is for the catch-up lane alone
+        if own == 0 and each.gap.trimmed:
+            continue  # it waits for room
+        await asyncio.sleep(0)  # a worker in this process may have something to start
         made = decide(timing, timetable, each.gap, found.now_ms, room=own)
         if _is_nothing(each, made.rest, made.runs, made.answers):
             continue  # it waits for room
@@ -52,7 +58,7 @@ async def fill_gaps(gaps: Gaps, tables: Tables, held: Sequence[Held], *, room: i
             break
     waiting = len(found.gaps) - len(settled)
     if not settled:
-        return GapRound(waiting=waiting)
+        return GapRound(waiting=waiting, is_full=is_full)
     step("gaps.decided")
     match await gaps.settle(held, settled, epoch=found.epoch, now_ms=found.now_ms):
         case Ok(done):

@@ -113,14 +113,10 @@ def end_leases(found: Sequence[Row], end_of: Callable[[Row], Ended], settle: Set
     failed = any(not isinstance(end.outcome, Succeeded) for _, end in pairs)
     controls = (yield from control_rows(now_ms)) if failed else []
     settled = [(row, end, _not_early(row, settle(_held(row), end.outcome, controls, now_ms))) for row, end in pairs]
-    written = rows(_end_row(*each) for each in settled)
-    yield "attempts_insert", {"rows": written}
     final = [(row, end, become) for row, end, become in settled if become.state is not RunState.RETRYING]
     again = [(row, end, become) for row, end, become in settled if become.state is RunState.RETRYING]
     if final:
-        ended = rows(_end_row(*each) for each in final) if again else written
-        yield "runs_finish", {"rows": ended, "now_ms": now_ms}
-        yield "leases_delete", {"ids": ids(row["run_id"] for row, _, _ in final)}
+        yield "attempts_finish", {"rows": rows(_end_row(*each) for each in final), "now_ms": now_ms}
     if again:
         yield from _try_again(again)
     yield from _free([row for row, _, _ in settled], [row for row, _, _ in final])
@@ -137,7 +133,9 @@ def _not_early(row: Row, become: Transition) -> Transition:
 
 
 def _try_again(again: Sequence[tuple[Row, Ended, Transition]]) -> Script[None]:
-    yield "runs_note", {"rows": rows(_end_row(*each) for each in again)}
+    ended = rows(_end_row(*each) for each in again)
+    yield "attempts_insert", {"rows": ended}
+    yield "runs_note", {"rows": ended}
     resting = rows(_rest_row(row, row["attempt"], become.due_ms, become.budget) for row, _, become in again)
     yield "leases_rest", {"rows": resting}
     coming = [

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fleetcron.events import Event
 from fleetcron.model.answer import Answer, Forecast, Gap
@@ -12,6 +13,8 @@ from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.events import note
 from fleetcron.store.rows import held_rows, rows
 from fleetcron.store.written import Refused, Written
+
+_SHARE: Final = 4  # there is room when so much of it is free
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class OpenGaps:
     now_ms: int
     epoch: int
     gaps: tuple[OpenGap, ...]
-    catching_up: int  # catch-up runs that are on their way, counted up to a bound
+    room: int  # for runs of the catch-up lane; those that are on their way are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,10 @@ class Gaps:
             [facts] = yield "fleet_now", {}
             [busy] = yield "upcoming_catchup_count", {"most": room}
             left = room - busy["runs"]
+            if left < room // _SHARE:  # to decide a gap costs the same for one of its ticks and for a hundred
+                left = 0
             found = yield "gaps_open", {"held": held_rows(held), "most": most, "room": left}
-            return OpenGaps(facts["now_ms"], facts["epoch"], tuple(map(_gap_of, found)), busy["runs"])
+            return OpenGaps(facts["now_ms"], facts["epoch"], tuple(map(_gap_of, found)), max(0, left))
 
         return await self._engine.read(script)
 

@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 _PROMOTED: Final = 2000  # runs in one transaction
 _PROMOTE_EVERY_MS: Final = 100  # while there is so much to claim that nobody looks when the next run is due
+_LOOK_EVERY_S: Final = 0.05
 _LONGEST_BACKOFF_MS: Final = 2_000
 
 
@@ -64,6 +65,8 @@ class Worker:
         self._ahead_ms = round(config.ahead_s * 1000)
         self._promote_at_ms = 0.0  # when something is to be queued, by the database's time
         self._failures = 0
+        self._has_news = True  # since the store was asked what comes next
+        self._looked_s = self._next_s = 0.0  # when it was asked, and when that is
         self._must_begin_anew = False
         self._fault: BaseException | None = None
         self._forgotten: set[Key] = set()  # held by us, says the store, and we know nothing of it
@@ -135,14 +138,24 @@ class Worker:
         return 0 if more else await self._rest()
 
     async def _rest(self) -> float:
-        """How long until a run is to be queued, or a parked one looked at."""
+        """How long until there is something to do, unless somebody says so before. The store is not asked after every
+        small claim: while nobody has said anything, what it said a moment ago still holds."""
+        now_s = self._loop.time()
+        if self._has_news or self._intake.has_parked or now_s >= min(self._next_s, self._looked_s + _LOOK_EVERY_S):
+            self._has_news = self._intake.has_parked = False
+            self._looked_s = now_s
+            self._next_s = await self._next_look()
+        return max(0.001, self._next_s - self._loop.time())
+
+    async def _next_look(self) -> float:
+        """When a run is to be queued, or a parked one looked at, on the clock of the loop."""
         found = await self._store.queue.next_look([pool.name for pool in self._hands.pools])
         self.time.read(found.clock)
         poll_ms = found.now_ms + self._config.poll_s * 1000
         coming_ms = poll_ms if found.upcoming_ms is None else found.upcoming_ms - self._ahead_ms
         self._promote_at_ms = min(poll_ms, coming_ms)
         look_ms = poll_ms if found.look_ms is None else found.look_ms
-        return max(0.001, (min(poll_ms, coming_ms, look_ms) - found.now_ms) / 1000)
+        return found.clock.received_s + (min(poll_ms, coming_ms, look_ms) - found.now_ms) / 1000
 
     async def _promote(self) -> bool:
         match await self._store.queue.promote(self._ahead_ms, _PROMOTED, _ranked):
@@ -208,6 +221,7 @@ class Worker:
     async def _listen(self, hints: AsyncIterator[str]) -> None:
         async for topic in hints:
             if topic in ("work", "lost"):
+                self._has_news = True
                 self._promote_at_ms = 0.0
                 self.wake.set()
             if topic in ("cancels", "lost") and not self._hands.is_empty:
@@ -220,6 +234,7 @@ class Worker:
     def _written(self, done: Ends) -> None:
         self.health.counts["late"] = self._acks.late
         if done.due_ms is not None:
+            self._has_news = True
             self._promote_at_ms = min(self._promote_at_ms, done.due_ms - self._ahead_ms)
             self.wake.set()
         elif any(pool.hungry for pool in self._hands.pools):

@@ -1,4 +1,4 @@
--- Jobs by filter, a page of them, with their next instants and their last run.
+-- Jobs by filter, a page of them, with their next instants and their last run, in the state that people see.
 SELECT
     j.*,
     c.next_due_ms,
@@ -6,12 +6,18 @@ SELECT
      WHERE n.job_id = j.job_id AND n.kind <> 'manual' AND n.scheduled_for_ms > db_now_ms() AND n.state = 'planned')
         AS next_planned_ms,
     r.scheduled_for_ms AS last_scheduled_ms,
-    r.state AS last_state
+    CASE WHEN r.finished_ms IS NOT NULL THEN r.state
+         WHEN h.node_id IS NOT NULL AND h.due_ms <= db_now_ms() THEN 'running'
+         WHEN h.run_id IS NOT NULL AND (h.node_id IS NULL OR h.attempt > 1) THEN 'retrying'
+         WHEN q.gate IS NOT NULL THEN 'waiting'
+         ELSE r.state END AS last_state
 FROM jobs AS j
 LEFT JOIN cursors AS c ON c.job_id = j.job_id
 LEFT JOIN runs AS r ON r.job_id = j.job_id AND r.kind <> 'manual' AND r.scheduled_for_ms = (
     SELECT max(l.scheduled_for_ms) FROM runs AS l
     WHERE l.job_id = j.job_id AND l.kind <> 'manual' AND l.scheduled_for_ms <= db_now_ms())
+LEFT JOIN leases AS h ON h.run_id = r.run_id
+LEFT JOIN queue AS q ON q.run_id = r.run_id
 WHERE j.deleted_ms IS NULL
     AND (CAST(:tenant AS TEXT) IS NULL OR j.tenant = :tenant)
     AND (CAST(:name AS TEXT) IS NULL OR j.name = :name)

@@ -2,10 +2,10 @@
 WITH named AS MATERIALIZED (
     SELECT j.job_id FROM jobs AS j WHERE j.name = :name AND (CAST(:tenant AS TEXT) IS NULL OR j.tenant = :tenant)
 ), mine AS MATERIALIZED (
-    SELECT r.run_id, r.state, r.scheduled_for_ms
+    SELECT r.run_id, r.state, r.scheduled_for_ms, r.finished_ms
     FROM runs AS r WHERE r.job_id IN (SELECT n.job_id FROM named AS n) AND r.kind <> 'manual'
     UNION ALL
-    SELECT r.run_id, r.state, r.scheduled_for_ms
+    SELECT r.run_id, r.state, r.scheduled_for_ms, r.finished_ms
     FROM runs AS r WHERE r.job_id IN (SELECT n.job_id FROM named AS n) AND r.kind = 'manual'
 )
 SELECT r.run_id
@@ -14,6 +14,8 @@ WHERE r.run_id < :before_id
     AND (CAST(:state AS TEXT) IS NULL OR r.state = :state)
     AND (CAST(:from_ms AS BIGINT) IS NULL OR r.scheduled_for_ms >= :from_ms)
     AND (CAST(:to_ms AS BIGINT) IS NULL OR r.scheduled_for_ms < :to_ms)
+    -- without what is planned for later
+    AND (CAST(:due_ms AS BIGINT) IS NULL OR r.scheduled_for_ms <= :due_ms OR r.finished_ms IS NOT NULL)
     -- planned is what the row says of every run that is not final
     AND (CAST(:state AS TEXT) IS NULL OR :state <> 'planned' OR NOT (
         EXISTS (SELECT 1 FROM queue AS q WHERE q.run_id = r.run_id AND q.gate IS NOT NULL)
