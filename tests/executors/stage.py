@@ -116,13 +116,15 @@ class Heard:
 
 @asynccontextmanager
 async def handler_hosts(
-    *names: str, slots: int = 20, config: ExecutorConfig | None = None, **settings: Any
+    *names: str, slots: int = 20, config: ExecutorConfig | None = None, path: Path | None = None, **settings: Any
 ) -> AsyncIterator[tuple[HandlerHosts, Heard]]:
-    """The functions of the subjects, with the named ones already learned. It must leave no process behind."""
+    """The functions of the subjects, with the named ones already learned. `path`: where more modules are found.
+    It must leave no process behind."""
     heard = Heard()
     programs = Programs(ENVIRONMENT)
     config = config or ExecutorConfig(handlers=(SUBJECTS,), **{"grace_s": 0.3, "patience_s": 0.5, **settings})
-    hosts = HandlerHosts(programs, config, slots, ENVIRONMENT, SystemClock(), heard.tell)
+    environment = ENVIRONMENT if path is None else {**ENVIRONMENT, "PYTHONPATH": f"{ROOT}{os.pathsep}{path}"}
+    hosts = HandlerHosts(programs, config, slots, environment, SystemClock(), heard.tell)
     try:
         targets = [python(name) for name in names]
         await hosts.learn(targets)

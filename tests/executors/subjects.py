@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from fleetcron.executors.context import Context, GiveUp, Retry
@@ -201,6 +202,15 @@ def meets(ctx: Context) -> None:
     """Comes back when so many of them run at the same time."""
     parties = ctx.payload["parties"]
     _barriers.setdefault(parties, threading.Barrier(parties)).wait(30)
+
+
+def meets_all(ctx: Context) -> int:
+    """Comes back when so many of them run at the same time, in whatever processes."""
+    place = Path(ctx.payload["place"])
+    (place / str(ctx.run_id)).touch()
+    while len(list(place.iterdir())) < ctx.payload["parties"] and not ctx.cancelled:
+        time.sleep(0.01)
+    return os.getpid()
 
 
 def leaves_a_daemon(ctx: Context) -> int:

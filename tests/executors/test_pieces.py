@@ -325,8 +325,8 @@ def test_each_target_goes_to_its_executor() -> None:
         assert [one.run_id for one in python.given] == [0, 3]
         assert executor.running() == {(0, 1), (1, 1), (3, 1)}
         assert [executor.knows(target) for target in targets] == [True, True, False, True]
-        assert "no executor for a PublishTarget" in (executor.why_not(publish) or "")
-        assert "no executor" in await heard.declined(2)
+        assert "no worker can publish to a broker yet" in (executor.why_not(publish) or "")
+        assert "can publish" in await heard.declined(2)
         await executor.learn(targets)
         executor.cancel(1, 1, "no", 0)
         assert (1, 1, "no", 0) in command.cancelled

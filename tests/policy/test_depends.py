@@ -78,13 +78,13 @@ def test_a_later_tick_that_nobody_decided_is_waited_for(answer: str | None, paus
 
 @pytest.mark.parametrize("answer", [*FAILED, "missed"])
 def test_a_failure_does_what_the_job_says(answer: str) -> None:
-    assert of(upstream(answer, "skip")) == SkipBecause(f"upstream load {answer}")
+    assert of(upstream(answer, "skip")) == SkipBecause(f"upstream load is {answer}")
     assert of(upstream(answer, "run")) == Ready()
     assert of(upstream(answer, "wait")) == waiting(f"upstream load is {answer}", LOOK_AT_FAILED_MS)
 
 
 def test_a_paused_upstream_without_an_answer_failed() -> None:
-    assert of(upstream(None, "skip", paused=True)) == SkipBecause("upstream load paused")
+    assert of(upstream(None, "skip", paused=True)) == SkipBecause("upstream load is paused")
     assert of(upstream(None, "run", paused=True)) == Ready()
     assert of(upstream(None, "wait", paused=True)) == waiting("upstream load is paused", LOOK_AT_FAILED_MS)
 
@@ -93,8 +93,8 @@ def test_all_must_be_satisfied_and_a_skip_wins() -> None:
     done, running = upstream("succeeded", name="a"), upstream("running", name="b")
     dead, late = upstream("dead", name="c"), upstream("missed", name="d")
     assert of(done, running) == waiting("upstream b is running", name="b")
-    assert of(running, dead, done) == SkipBecause("upstream c dead")
-    assert of(late, dead) == SkipBecause("upstream c dead")
+    assert of(running, dead, done) == SkipBecause("upstream c is dead")
+    assert of(late, dead) == SkipBecause("upstream c is dead")
     assert of(done, upstream("dead", "run", name="c")) == Ready()
     assert of(upstream("dead", "wait", name="a"), running) == waiting("upstream a is dead", name="a")  # the sooner look
 

@@ -24,7 +24,7 @@ QUEUED = Queued(
     7, "0197", "acme", "reports", "sync", "live", "tick", 0, 0, NOW, NOW, None, "skip", "j:0197", 1, "command", False,
     0, 0, 0, 0, False,
 )  # fmt: skip
-N1, N2 = PoolWorker("n1", 4, frozenset()), PoolWorker("n2", 2, frozenset({"command"}))
+N1, N2 = PoolWorker("n1", 4, {}), PoolWorker("n2", 2, {"command": "its settings forbid it"})
 SERVED = Situation(NOW + 5000, LINE, QUEUED, (N1,))
 
 
@@ -60,7 +60,9 @@ def test_planned() -> None:
     assert why(early) == "planned: it may start at 2027-01-15T08:00:00Z"
     assert why(replace(early, workers=())) == f"{why(early)}; no worker serves the pool reports now"
     assert why(replace(SERVED, queued=None)) == "due since 2027-01-15T08:00:00Z, and about to be queued"
-    assert why(replace(SERVED, workers=(N2,))) == "no worker of the pool reports has command; workers there: n2"
+    assert (
+        why(replace(SERVED, workers=(N2,))) == "no worker of the pool reports has command; n2: its settings forbid it"
+    )
     full = replace(SERVED, workers=(N1, N2), in_pool=Used(6, None), ready=1)
     due = "it is due since 2027-01-15T08:00:00Z"
     assert why(full) == f"waits for a free slot of the pool reports (6 of 6 in use): {due}"
@@ -95,8 +97,35 @@ def test_limits_that_are_gone_meanwhile() -> None:
         "held back: type sync goes on with 25 % of its runs by ann: after the outage"
     )
     assert waiting("handler", "python:a:b", workers=(N1, N2)) == (
-        "waited for a worker of the pool reports that has python:a:b: n1, n2 looks at it next"
+        "waited for a worker of the pool reports that has python:a:b: n1, n2 look at it next"
     )
+
+
+def test_a_handler_that_nobody_has_is_told_with_the_reasons() -> None:
+    """S1-24, S3-7: each reason once, with the workers that have it."""
+    handler = "python:shop.jobs:report"
+    away, other = "shop.jobs cannot be imported: ModuleNotFoundError: No module named 'shop'", "not allowed"
+    some = tuple(PoolWorker(f"n{at}", 1, {handler: other if at == 2 else away}) for at in range(1, 9))
+    nobody = "no worker of the pool reports has python:shop.jobs:report"
+    assert waiting("handler", handler, workers=some[:3]) == f"{nobody}; n1, n3: {away}; n2: {other}"
+    assert waiting("handler", handler, workers=some) == f"{nobody}; n1, n3, n4, n5, n6 and 2 more: {away}; n2: {other}"
+    different = tuple(PoolWorker(f"n{at}", 1, {handler: f"reason {at}"}) for at in range(7))
+    assert waiting("handler", handler, workers=different).endswith("; n4: reason 4; and others")
+
+
+def test_nobody_can_publish_yet() -> None:
+    lacking = PoolWorker("n1", 1, {"publish:nats": "x"})
+    said = "waits for a worker that has publish:nats, and no worker can publish to a broker yet: "
+    assert waiting("handler", "publish:nats", workers=(lacking,)).startswith(said)
+    queued = QUEUED._replace(handler="publish:nats")
+    assert why(replace(SERVED, queued=queued, workers=(lacking,))).startswith(said)
+
+
+def test_workers_that_are_about_to_end_still_use_slots() -> None:
+    """They are not counted as workers: nothing starts there any more."""
+    busy = replace(SERVED, in_pool=Used(6, None))
+    assert "(6 of 6 in use)" in why(busy)
+    assert "(6 of 2 in use)" in why(replace(busy, in_pool=Used(6, 2)))  # the limit has sunk
 
 
 def test_upstream_jobs_are_named_with_the_state_that_people_see() -> None:

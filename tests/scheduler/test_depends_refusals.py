@@ -89,7 +89,7 @@ def test_a_cycle_is_refused_and_named() -> None:
         with pytest.raises(RefusedError, match="would close a cycle: c → a → b → c; leave one of them out"):
             await desk.edit(job("c", "a"))
         assert await stored(store, "a", "b", "c") == {"a": ("b",), "b": ("c",), "c": ()}
-        await desk.cancel("acme", "b")  # it never runs again, so it closes nothing
+        await desk.cancel("acme", "a")  # it never runs again, so it closes nothing
         assert (await desk.edit(job("c", "a"))).done == "changed"
 
     on(":memory:", scenario)
@@ -156,14 +156,30 @@ def test_a_job_that_others_need_is_not_deleted() -> None:
         await desk.apply([job("a"), job("b", "a"), job("c", "a"), job("x", "b")])
         with pytest.raises(RefusedError, match=r"^b, c depend on it; change or delete what depends on it first$"):
             await desk.delete("acme", "a")
+        await desk.edit(job("x", "c"))
         await desk.cancel("acme", "b")
         with pytest.raises(RefusedError, match=r"^c depends on it; "):
             await desk.delete("acme", "a")
-        await desk.edit(job("c", "x"))
+        await desk.edit(job("c", "b"))
         assert (await desk.delete("acme", "a")).done == "deleted"
         await desk.apply([job(f"d{number}", "c") for number in range(7)])
         with pytest.raises(RefusedError, match=r"^d0, d1, d2, d3, d4 and others depend on it; "):
             await desk.delete("acme", "c")
+
+    on(":memory:", scenario)
+
+
+def test_a_job_that_others_need_is_not_cancelled_either() -> None:
+    """It would have no ticks any more, and so count as satisfied: those who need it would run without it."""
+
+    async def scenario(store: Store) -> None:
+        desk = desk_of(store)
+        await desk.apply([job("a"), job("b", "a")])
+        with pytest.raises(RefusedError, match=r"^b depends on it; change or delete what depends on it first$"):
+            await desk.cancel("acme", "a")
+        assert (await desk.pause("acme", "a")).done == "paused"  # that says what becomes of them
+        await desk.cancel("acme", "b")
+        assert (await desk.cancel("acme", "a")).done == "cancelled"
 
     on(":memory:", scenario)
 
@@ -251,6 +267,18 @@ def test_edits_that_close_a_cycle_together(url: str) -> None:
             assert "would close a cycle" in refused
             edges = await stored(store, a, b, c, d)
             assert sorted([edges[a], edges[b]]) in ([(), (c,)], [(), (d,)])
+
+    on(url, scenario)
+
+
+def test_a_cancel_while_somebody_comes_to_depend_on_it(url: str) -> None:
+    async def scenario(store: Store) -> None:
+        refused = "{} depends on it; change or delete what depends on it first"
+        for n in range(10):
+            a, b = f"a{n}", f"b{n}"
+            await desk_of(store).create(job(a))
+            done = await at_once(store, lambda desk: desk.cancel("acme", a), lambda desk: desk.create(job(b, a)))  # noqa: B023
+            assert done in (["cancelled", "created"], [refused.format(b), "created"])
 
     on(url, scenario)
 

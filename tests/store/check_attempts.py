@@ -285,7 +285,8 @@ async def every_reason_to_wait_is_named(w: "World") -> None:
     await f.next_minute()
     await f.join("n1", slots=20)
     await f.join("s1", "small", 5)
-    ok(await w.store.workers.lack("n1", ["python:shop.jobs:report"]))
+    why_not = "shop.jobs cannot be imported:\n  ImportError: " + "far too long " * 20
+    ok(await w.store.workers.lack("n1", {"python:shop.jobs:report": why_not}))
     started = {run.name: run.run_id for run in await f.claim("n1", room=20, lacks=["python:shop.jobs:report"])}
     started |= {run.name: run.run_id for run in await f.claim("s1", "small")}
     assert {name.partition("-")[0] for name in started} == {"key", "cap", "fast", "quota", "part"}
@@ -300,7 +301,7 @@ async def every_reason_to_wait_is_named(w: "World") -> None:
         "quota": "waits for type export in the pool default: 1 of 1 in flight there",
         "part": "waits for tenant part in the pool small: 1 of 1 in flight there",
         "held": "held back: tenant acme is paused until 2027-01-15T09:00:00Z by ann: their database is down",
-        "python": "no worker of the pool default has python:shop.jobs:report; workers there: n1",
+        "python": f"no worker of the pool default has python:shop.jobs:report; n1: {' '.join(why_not.split())[:199]}…",
         "alone": f"no worker serves the pool reports: it is due since {DUE}",
     }
 

@@ -14,6 +14,7 @@ from fleetcron.errors import StoreError
 from fleetcron.model.rules import OverlapRule, RetryRule
 from fleetcron.model.states import RunState
 from fleetcron.model.target import CommandTarget
+from fleetcron.policy.why import why
 from fleetcron.store.written import Ok
 from tests.store.engines import change
 from tests.worker.crew import PATIENCE_S, Crew, crew, every_second, job
@@ -167,7 +168,10 @@ def test_a_drain_waits_for_what_runs_and_gives_the_rest_back(engine: str, reques
         assert await asyncio.to_thread(started.wait, PATIENCE_S)
         second = await made.trigger("b")
         leaving = asyncio.create_task(made.leave("w1"))
-        await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_S):
+            while (known := await made.store.situations.of_run(second)) is None or known.workers:
+                await asyncio.sleep(0)
+        assert why(known).startswith("no worker serves the pool default")  # it works, but takes nothing new
         made.join("w2")
         go_on.set()
         await leaving
@@ -241,6 +245,12 @@ def test_an_unknown_handler_waits_visibly_and_others_go_on(engine: str, request:
         [line] = await made.until(lambda lines: lines[0].waiting is not None, waits)
         assert line.waiting is not None
         assert (line.waiting.gate, line.waiting.key, line.run.attempt) == ("handler", "python:t:nobody", 0)
+        known = await made.store.situations.of_run(waits)
+        assert known is not None
+        assert why(known) == (
+            "no worker of the pool default has python:t:nobody; w1: t:nobody is not among the handlers of this worker; "
+            "add it to executor.handlers"
+        )
         made.join("w2", functions={"t:nobody": lambda: None})
         [line] = await made.ended(waits)
         assert (line.run.state, line.run.attempt) == (RunState.SUCCEEDED, 1)

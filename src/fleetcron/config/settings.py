@@ -157,7 +157,7 @@ class ExecutorConfig:
     isolation: str = _setting(
         "host", OneOf(("host", "inline")), "where Python functions run: in processes of their own, or in the worker"
     )
-    hosts: int = _setting(1, Whole(1, 64), "processes that run Python functions")
+    hosts: int = _setting(1, Whole(1, 64), "processes that run Python functions, for each pool; they share its slots")
     grace_s: float = _setting(
         10, Duration(0, 600), "how long what was asked to stop may go on before it is killed with all its processes"
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.executor import Executor
 from fleetcron.executors.reports import Declined, Outbox, Tell
-from fleetcron.model.target import Target
+from fleetcron.model.target import Target, unserved
 
 
 class ByTarget:
@@ -51,4 +51,4 @@ class ByTarget:
 
 
 def _nobody(target: Target) -> str:
-    return f"this worker has no executor for a {type(target).__name__}"
+    return unserved(target) or f"this worker has no executor for a {type(target).__name__}"

@@ -52,7 +52,10 @@ class Landlord(Protocol):
     def host_told(self, host: "HandlerHost", reports: Sequence[Report], ended: Sequence[Flight]) -> None:
         """`ended`: those that it let go by itself."""
 
-    def host_is_ready(self, found: Found) -> None: ...
+    def host_is_ready(self) -> None: ...
+
+    def host_has_looked(self) -> None:
+        """It has looked for functions: `HandlerHost.found` has changed."""
 
     def host_is_retired(self) -> None: ...
 
@@ -67,9 +70,16 @@ class HandlerHost:
         self, programs: Programs, settings: HostSettings, names: Sequence[str], clock: Clock, landlord: Landlord
     ) -> None:
         self.slots = settings.slots
+        self.found: Found = {}  # what it was asked for and has answered
+        self.sought: set[str] = set(names)  # what it was asked for
+        self.seeks: set[str] = set()  # and has not answered, so far
+        self.hangs: set[str] = set()  # those of them that take too long
+        self.misses: frozenset[str] = frozenset()  # what another host has, and this one has not: not to be given to it
         self.flights = Flights(settings.grace_ms)
         self.is_ready = False
         self.is_retired = False
+        self.has_ended = False
+        self.died_of: frozenset[str] = frozenset()  # what it was about to import when it ended by itself
         self.retired_because = ""
         self._loop = asyncio.get_running_loop()
         self._settings = settings
@@ -80,7 +90,7 @@ class HandlerHost:
         self._stuck_ms: int | None = None  # since when one of them is beyond help
         self._pings = 0
         self._pinged_ms: int | None = None  # when the oldest ping was sent that has no answer
-        self._searches: dict[int, asyncio.Future[Found]] = {}
+        self._searches: dict[int, asyncio.Future[None]] = {}
         self._search = 0
         self._alarm = Alarm(clock, self._look)
         ours, theirs = socket.socketpair()
@@ -110,13 +120,20 @@ class HandlerHost:
             self._wire.send(["ask", *key, why, reason])
         self._alarm.at(self.flights.next_ms())
 
-    def search(self, names: Sequence[str]) -> "asyncio.Future[Found]":
-        """Import these; the answer has a reason for each that is not there."""
-        found: asyncio.Future[Found] = self._loop.create_future()
+    def has(self, name: str) -> bool:
+        return name in self.found and self.found[name] is None
+
+    def search(self, names: Sequence[str]) -> "asyncio.Future[None]":
+        """Import these. It is over when `found` has them, or when this host is of no use any more."""
+        over: asyncio.Future[None] = self._loop.create_future()
         self._search += 1
-        self._searches[self._search] = found
+        self._searches[self._search] = over
+        self.sought.update(names)
+        self.seeks.update(names)
         self._wire.send(["find", self._search, list(names)])
-        return found
+        timer = self._loop.call_later(self._settings.start_ms / 1000, self._looks_too_long, self._search, tuple(names))
+        over.add_done_callback(lambda _: timer.cancel())
+        return over
 
     def retire(self, because: str) -> None:
         """Nothing new; when it is empty, it goes."""
@@ -132,7 +149,7 @@ class HandlerHost:
     def _end_searches(self) -> None:
         """Whoever asks again gets a better host."""
         for search in self._searches.values():
-            _answer(search, {})
+            _answer(search)
         self._searches.clear()
 
     def hurry(self) -> None:
@@ -153,26 +170,43 @@ class HandlerHost:
                 self._told(reports_of(plain, others))
             case ["pong", _]:
                 pass
-            case ["found", number, dict(found)]:
-                if number in self._searches:
-                    _answer(self._searches.pop(number), found)
+            case ["found", number, dict(found), bool(is_outdated)]:
+                self._has_found(number, found, is_outdated)
             case ["ready", dict(found)]:
                 self._start_timer.cancel()
                 self.is_ready = True
-                self._landlord.host_is_ready(found)
+                self.found.update(found)
+                self._landlord.host_is_ready()
             case _:
                 raise BrokenFrames("a word from a handler host that makes no sense")
+
+    def _has_found(self, number: int, found: Found, is_outdated: bool) -> None:
+        self.found.update(found)
+        self.seeks.difference_update(found)
+        self.hangs.difference_update(found)
+        if is_outdated:
+            self.retire("files of its code have changed since it imported them")
+        else:
+            self._landlord.host_has_looked()
+        if number in self._searches:
+            _answer(self._searches.pop(number))
 
     def _told(self, reports: list[Report]) -> None:
         by_key = self.flights.by_key
         known: list[Report] = []
         ended: list[Flight] = []
+        has_declined = False
         for report in reports:
             key = report[:2]
             if key in by_key:
                 known.append(report)
                 if isinstance(report, Done | Declined):
                     ended.append(by_key.pop(key))
+                if isinstance(report, Declined):
+                    self.found[function_of(ended[-1])] = report.reason
+                    has_declined = True
+        if has_declined:
+            self._landlord.host_has_looked()
         if known:
             self._landlord.host_told(self, known, ended)
         if self.is_retired and not by_key:
@@ -217,6 +251,15 @@ class HandlerHost:
         self.retired_because = f"it was not ready within {self._settings.start_ms / 1000:g} s: what do its imports do?"
         self.kill()
 
+    def _looks_too_long(self, number: int, names: Sequence[str]) -> None:
+        """An import may hang for ever. If it ends after all, what it found counts from then on."""
+        if number in self._searches:
+            why = f"its import was not over within {self._settings.start_ms / 1000:g} s"
+            self.hangs.update(names)
+            self.found.update({name: why for name in names if name not in self.found})
+            self._landlord.host_has_looked()
+            _answer(self._searches.pop(number))
+
     # -- its end
 
     def _is_silent(self) -> None:
@@ -228,7 +271,8 @@ class HandlerHost:
         self._start_timer.cancel()
         self._alarm.cancel()
         self._wire.close()
-        self.is_retired = True
+        self.is_retired = self.has_ended = True
+        self.died_of = frozenset() if self._was_killed else frozenset(self.seeks)
         now_ms = self._clock.monotonic_ms()
         reason = self.retired_because if self._was_killed else _NONSENSE if self._wire.is_broken else _how(end)
         flights, self.flights.by_key = self.flights.by_key, {}
@@ -277,14 +321,14 @@ def function_of(flight: Flight) -> str:
     return flight.assignment.target.function  # type: ignore[union-attr]
 
 
-def _answer(search: "asyncio.Future[Found]", found: Found) -> None:
+def _answer(search: "asyncio.Future[None]") -> None:
     if not search.done():  # who asked may have gone
-        search.set_result(found)
+        search.set_result(None)
 
 
 def _how(end: End | None) -> str:
     if end is None:
-        return "its supervisor was killed"
+        return "its supervisor was killed, or there was no room for it"
     if end["error"] is not None:
         return end["error"][1]
     code = end["code"] or 0

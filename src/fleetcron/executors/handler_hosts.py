@@ -5,6 +5,10 @@ Nothing of a user's code is imported into this process.
 When a host crashes with several functions in it, nobody knows which one it was. All of them are suspects then, and each
 runs alone, in a host for one, until it has come back once. So a function that crashes does it to itself the next time,
 and the innocent lose one attempt and not all of them.
+
+Hosts may know different things: one was started before new code came, one could not import what another could. What
+one of them has is there, and each is given only what it has. A host that lacks a function and whose files have changed
+since it imported them is replaced: only a new process can see the new code.
 """
 
 import asyncio
@@ -30,7 +34,8 @@ _SINGLES: Final = 4  # hosts for one suspect at most
 
 
 class HandlerHosts:
-    """`slots`: how many functions one host runs at the same time."""
+    """`slots`: how many functions run at the same time, in all hosts together. Each takes its share; another host is
+    started when all that are there have something to do."""
 
     def __init__(
         self,
@@ -43,9 +48,10 @@ class HandlerHosts:
     ) -> None:
         self._programs = programs
         self._config = config
+        self._most = min(config.hosts, slots)  # hosts, but those for suspects
         self._settings = HostSettings(
             allowed=config.handlers,
-            slots=slots,
+            slots=-(-slots // self._most),
             # what configures this node is not for its handlers: the store's password may be in it
             environment={name: value for name, value in environment.items() if not name.startswith("FLEETCRON_")},
             grace_ms=round(config.grace_s * 1000),
@@ -62,7 +68,9 @@ class HandlerHosts:
         self._suspected: deque[Assignment] = deque()  # waits for a host of its own
         self._suspects: set[str] = set()
         self._found: Found = {}
+        self._fatal: set[str] = set()  # a host ended while it imported them: not to be tried on the others
         self._failed_starts = 0
+        self._why_no_host = ""
         self._pause: asyncio.TimerHandle | None = None
         self._is_closing = False
         self._empty = asyncio.Event()
@@ -71,12 +79,17 @@ class HandlerHosts:
         names = {target.function for target in targets if isinstance(target, PythonTarget)}
         unknown = sorted(name for name in names if not self._is_known(name))
         allowed = [name for name in unknown if is_allowed(name, self._config.handlers)]
-        if not allowed or self._is_closing or self._pause is not None:
+        if not allowed or self._is_closing:
             return
-        host = next((host for host in self._hosts if not host.is_retired), None) or self._new_host()
-        found = {} if host is None else await host.search(allowed)
-        for name in allowed:
-            self._found[name] = found.get(name, "the handler host ended while it was imported")
+        asked: set[HandlerHost] = set()
+        # one after the other: an import that ends its process is not to end them all
+        while (left := [name for name in allowed if not self._is_known(name)]) and (host := self._to_ask(asked)):
+            asked.add(host)
+            await host.search([name for name in left if name not in host.hangs])
+            if host.has_ended:
+                self._found |= dict.fromkeys(left, "the handler host ended while it was imported")
+                break
+        self._spread()
 
     def knows(self, target: Target) -> bool:
         return isinstance(target, PythonTarget) and self._is_known(target.function)
@@ -86,7 +99,8 @@ class HandlerHosts:
             return "it is not a Python function"
         if is_allowed(target.function, self._config.handlers) is None:
             return f"{target.function} is not among the handlers of this worker; add it to executor.handlers"
-        return self._found.get(target.function, f"{target.function} was not looked for yet")
+        nobody = self._why_no_host if self._failed_starts else f"{target.function} was not looked for yet"
+        return self._found.get(target.function, nobody)
 
     def start(self, assignments: Sequence[Assignment]) -> None:
         self._queue.extend(assignments)
@@ -130,6 +144,44 @@ class HandlerHosts:
     def _is_known(self, name: str) -> bool:
         return name in self._found and self._found[name] is None
 
+    # -- what the hosts know
+
+    def _fresh(self, *, single: bool = False) -> list[HandlerHost]:
+        """Those that may get something new, also when they are ready. The newest is the last."""
+        return [host for host in self._hosts if not host.is_retired and (host in self._singles) is single]
+
+    def _to_ask(self, asked: Set[HandlerHost]) -> HandlerHost | None:
+        """Whoever has least to lose; a new one if there is none. None if all were asked."""
+        fresh = self._fresh()
+        if fresh:
+            others = [host for host in fresh if host not in asked]
+            return min(others, key=lambda host: len(host.flights.by_key), default=None)
+        can_start = self._pause is None and not self._is_closing and len(asked) <= self._most
+        return self._new_host() if can_start else None
+
+    def _spread(self) -> None:
+        """What one host has found, the others look for too. Nobody waits for it."""
+        known = [name for name in self._found if self._is_known(name) and name not in self._fatal]
+        for host in self._fresh():
+            if unsought := [name for name in known if name not in host.sought]:
+                host.search(unsought)
+        self._reckon()
+
+    def _reckon(self) -> None:
+        """After hosts have looked, or are no longer there: what is known, and who is not to be given what."""
+        fresh = self._fresh()
+        for name in {name for host in fresh for name in host.found}:
+            said = [host.found[name] for host in fresh if name in host.found]
+            if None in said:
+                self._found[name] = None
+            elif len(said) == len(fresh) or not self._is_known(name):
+                self._found[name] = said[-1]
+        there = {name for host in fresh for name in host.found if host.has(name)}
+        for host in fresh:  # what nobody has is declined by whoever gets it
+            host.misses = frozenset(name for name in there | host.seeks if not host.has(name))
+
+    # -- work for the hosts
+
     def _feed(self) -> None:
         if self._suspects:
             self._sort_out()
@@ -145,24 +197,34 @@ class HandlerHosts:
     def _feed_from(self, queue: deque[Assignment], *, is_single: bool) -> None:
         if not queue:
             return
-        fresh = [host for host in self._hosts if not host.is_retired and (host in self._singles) is is_single]
+        fresh = self._fresh(single=is_single)
         ready = [host for host in fresh if host.is_ready]
         share = -(-len(queue) // max(1, len(ready)))
         while queue and ready:
             host = max(ready, key=lambda one: one.room)
             if host.room <= 0:
                 break
-            host.feed([queue.popleft() for _ in range(min(host.room, share, len(queue)))])
-        coming = sum(host.room for host in fresh if not host.is_ready)
-        most = _SINGLES if is_single else self._config.hosts
-        if len(queue) > coming and len(fresh) < most and self._pause is None and not self._is_closing:
-            self._new_host(is_single=is_single)
+            some = _taken(queue, min(host.room, share), host.misses)
+            if some:
+                host.feed(some)
+            else:
+                ready.remove(host)
+        if self._pause is None and not self._is_closing:
+            coming = sum(host.room for host in fresh if not host.is_ready)
+            are_busy = all(host.flights.by_key for host in fresh)
+            most = _SINGLES if is_single else self._most
+            if len(fresh) < most and (len(queue) > coming or (are_busy and not is_single)):
+                self._new_host(is_single=is_single)
 
     def _new_host(self, *, is_single: bool = False) -> HandlerHost | None:
-        known = [name for name in self._found if self._is_known(name)]
+        names = {name for name in self._found if self._is_known(name)} - self._fatal
+        if self._failed_starts:  # what was imported may be what ended the last one
+            names.clear()
+        if is_single:
+            names |= self._suspects
         settings = dataclasses.replace(self._settings, slots=1) if is_single else self._settings
         try:
-            host = HandlerHost(self._programs, settings, known, self._clock, self)
+            host = HandlerHost(self._programs, settings, sorted(names), self._clock, self)
         except OSError as error:
             self._could_not_start(f"no room for another process: {error.strerror}")
             return None
@@ -182,18 +244,26 @@ class HandlerHosts:
                     single.retire("there are no suspects any more")
         self._feed()
 
-    def host_is_ready(self, found: Found) -> None:
+    def host_is_ready(self) -> None:
         self._failed_starts = 0
-        self._found.update(found)
+        self._reckon()
+        self._spread()
+        self._feed()
+
+    def host_has_looked(self) -> None:
+        self._reckon()
         self._feed()
 
     def host_is_retired(self) -> None:
+        self._reckon()
         self._feed()
 
     def host_ended(self, host: HandlerHost, reason: str, suspects: Set[str]) -> None:
         self._hosts.remove(host)
         self._singles.discard(host)
         self._suspects |= suspects
+        self._fatal |= host.died_of
+        self._reckon()
         if not host.is_ready and not self._is_closing:
             self._could_not_start(reason)
         if not self._hosts and self._is_closing:
@@ -203,11 +273,15 @@ class HandlerHosts:
     def _could_not_start(self, reason: str) -> None:
         """Trying again at once would only burn the machine. What was imported before may be what ended it."""
         self._found.clear()
+        self._reckon()  # but those that are there have what they have
+        self._why_no_host = f"the handler host could not be started: {reason}"
         self._failed_starts += 1
         pause_s = min(_LONGEST_PAUSE_S, 0.5 * 2**self._failed_starts)
+        if self._pause is not None:
+            self._pause.cancel()
         self._pause = self._loop.call_later(pause_s, self._try_again)
         if not any(host.is_ready and not host.is_retired for host in self._hosts):
-            fault = Fault("host_start_failed", f"the handler host could not be started: {reason}")
+            fault = Fault("host_start_failed", self._why_no_host)
             for queue in (self._queue, self._suspected):
                 self._empty_out(queue, Lost(fault))
 
@@ -222,3 +296,17 @@ class HandlerHosts:
     def _not_started(self, assignment: Assignment, outcome: Outcome) -> None:
         now_ms = self._clock.monotonic_ms()
         self._outbox.put(Done(assignment.run_id, assignment.attempt, outcome, now_ms, now_ms))
+
+
+def _taken(queue: deque[Assignment], most: int, misses: Set[str]) -> list[Assignment]:
+    """The first ones that are not missed; the others stay in their order."""
+    if not misses:
+        return [queue.popleft() for _ in range(min(most, len(queue)))]
+    taken: list[Assignment] = []
+    for _ in range(len(queue)):
+        one = queue.popleft()
+        if len(taken) < most and one.target.function not in misses:  # type: ignore[union-attr]
+            taken.append(one)
+        else:
+            queue.append(one)
+    return taken

@@ -6,6 +6,7 @@ module) or `shop.*` (in that package). "Written in" is what keeps `shop.jobs:os.
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -62,6 +63,8 @@ class Handlers:
         if entry is None:
             raise UnknownHandler(f"{name} is not among the handlers of this worker; add it to executor.handlers")
         try:
+            if module_name not in sys.modules:
+                importlib.invalidate_caches()  # it may have come since somebody looked for it
             found: Any = importlib.import_module(module_name)
         except BaseException as error:  # a module may do anything, also sys.exit
             said = limited(str(error), 500)

@@ -2,8 +2,8 @@
 
 To the host:   ["hello", {...}] ["start", rows] ["ask", run, attempt, why, reason] ["force", run, attempt]
                ["find", number, names] ["ping", number] ["bye"]
-To the worker: ["ready", {name: reason or null}] ["found", number, {name: reason or null}] ["pong", number]
-               ["told", rows of plain successes, rows of other reports]
+To the worker: ["ready", {name: reason or null}] ["found", number, {name: reason or null}, is outdated]
+               ["pong", number] ["told", rows of plain successes, rows of other reports]
 """
 
 from collections.abc import Callable, Mapping, Sequence

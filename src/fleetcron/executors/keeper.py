@@ -55,12 +55,16 @@ class Keeper:
             self._is_over = True
             return
         keeper = os.getpid()
-        pid = os.fork()
-        if not pid:
-            self._become_supervisor(keeper, given)
-        self._supervisors.add(pid)
-        for each in given:
-            os.close(each)
+        try:
+            pid = os.fork()
+            if not pid:
+                self._become_supervisor(keeper, given)
+            self._supervisors.add(pid)
+        except OSError:  # no room for another process: its program is not started, and all the others go on
+            pass
+        finally:
+            for each in given:
+                os.close(each)
 
     def _become_supervisor(self, keeper: int, given: list[int]) -> None:
         try:

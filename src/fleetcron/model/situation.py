@@ -21,11 +21,12 @@ class KeyHolder(NamedTuple):
 
 
 class PoolWorker(NamedTuple):
-    """A worker that is alive and serves the pool. `lacks` are handlers that it was asked for and has not."""
+    """A worker that is alive and serves the pool. `lacks` are handlers that it was asked for and has not,
+    with the reasons."""
 
     node_id: str
     slots: int
-    lacks: frozenset[str]
+    lacks: Mapping[str, str]
 
 
 class Used(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ class PublishTarget:
 
 Target: TypeAlias = PythonTarget | CommandTarget | HttpTarget | PublishTarget
 
+NO_PUBLISHER: Final = "no worker can publish to a broker yet: its runs wait until one can"
+
 
 def handler_name(target: Target) -> str:
     """The label that a job has if nobody gives it one: S0-20 `job_type`."""
@@ -70,6 +72,11 @@ def handler_key(target: Target) -> str:
             return "http"
         case PublishTarget(broker):
             return f"publish:{broker}"
+
+
+def unserved(target: Target) -> str | None:
+    """Why no worker can run it, whatever its settings: for whoever writes such a job, and for whoever waits for it."""
+    return NO_PUBLISHER if isinstance(target, PublishTarget) else None
 
 
 def _label(text: str) -> str:

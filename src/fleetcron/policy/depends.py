@@ -73,7 +73,7 @@ def _of_one(upstream: Upstream, now_ms: int) -> Verdict:
 def _failed(upstream: Upstream, state: str, now_ms: int) -> Verdict:
     match upstream.on_failure:
         case "skip":
-            return SkipBecause(f"upstream {upstream.name} {state}")
+            return SkipBecause(f"upstream {upstream.name} is {state}")
         case "run":
             return Ready()
         case "wait":  # a replay may make it succeed; otherwise the start deadline is the end

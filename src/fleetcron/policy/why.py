@@ -3,13 +3,19 @@
 S3-7, S3-21: whoever asks why something has not run should not have to read tables.
 """
 
+from collections.abc import Sequence
+from typing import Final
+
 from fleetcron.model.run import RunLine, Waiting
 from fleetcron.model.situation import KeyHolder, Situation
 from fleetcron.model.states import RunState
+from fleetcron.model.target import NO_PUBLISHER
 from fleetcron.model.upstream import Upstream
 from fleetcron.policy.depends import WaitFor, verdict
 from fleetcron.times.durations import rough_text
 from fleetcron.times.instants import from_ms
+
+_SHOWN: Final = 5  # workers, or reasons
 
 
 def why(known: Situation) -> str:
@@ -53,7 +59,7 @@ def _planned(known: Situation) -> str:
 
 
 def _slots(known: Situation) -> str:
-    there = sum(each.slots for each in known.workers)
+    there = max(sum(each.slots for each in known.workers), known.in_pool.held)  # workers that are ending use some too
     most = there if known.in_pool.most is None else min(there, known.in_pool.most)
     others = known.ready - 1
     waiting = f", {others:,} other {'run waits' if others == 1 else 'runs wait'}" if others > 0 else ""
@@ -178,13 +184,29 @@ def _held_back(known: Situation, waiting: Waiting) -> str:
 
 def _no_handler(known: Situation, handler: str) -> str:
     pool = _pool(known)
+    if handler.startswith("publish:"):
+        return f"waits for a worker that has {handler}, and {NO_PUBLISHER}"
     if not known.workers:
         return f"waits for a worker of the pool {pool} that has {handler}"
     has = [each.node_id for each in known.workers if handler not in each.lacks]
-    names = ", ".join(each.node_id for each in known.workers)
     if has:
-        return f"waited for a worker of the pool {pool} that has {handler}: {', '.join(has)} looks at it next"
-    return f"no worker of the pool {pool} has {handler}; workers there: {names}"
+        look = "looks" if len(has) == 1 else "look"
+        return f"waited for a worker of the pool {pool} that has {handler}: {_some(has)} {look} at it next"
+    return f"no worker of the pool {pool} has {handler}; {_reasons(known, handler)}"
+
+
+def _reasons(known: Situation, handler: str) -> str:
+    """Why each of them has it not; workers of one kind have the same reason."""
+    by_reason: dict[str, list[str]] = {}
+    for each in known.workers:
+        by_reason.setdefault(each.lacks[handler], []).append(each.node_id)
+    told = [f"{_some(names)}: {reason}" if reason else _some(names) for reason, names in by_reason.items()]
+    return "; ".join(told[:_SHOWN]) + ("; and others" if len(told) > _SHOWN else "")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 # -- final runs

@@ -1,4 +1,4 @@
-"""Which changes of jobs their dependencies forbid: cycles, upstream jobs that nobody knows, deletes of jobs in use.
+"""Which changes of jobs their dependencies forbid: cycles, upstream jobs that nobody knows, and the end of jobs in use.
 
 What is decided here is about a picture of the dependencies; `Jobs.amend` writes only if it is still right.
 """
@@ -23,7 +23,7 @@ def asked(amendments: Mapping[Name, Amendment]) -> tuple[list[Name], list[Name]]
     for name, made in amendments.items():
         if made.changes_dependencies:
             starts += [name, *((name[0], need) for need in made.after.job.definition.depends_on)]
-    return starts, [name for name, made in amendments.items() if made.action == "delete"]
+    return starts, [name for name, made in amendments.items() if made.action in ("cancel", "delete")]
 
 
 def refusals(

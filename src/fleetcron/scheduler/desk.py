@@ -14,6 +14,7 @@ from fleetcron.model.job import Job
 from fleetcron.model.rules import MisfirePolicy
 from fleetcron.model.shard import shard_of
 from fleetcron.model.standing import Standing
+from fleetcron.model.target import unserved
 from fleetcron.policy import amend
 from fleetcron.scheduler import dependencies
 from fleetcron.scheduler.adopt import Adopter, Adoption
@@ -49,6 +50,13 @@ class Applied:
     job: Job | None = None
     next_due_ms: int | None = None
     reason: str | None = None
+
+    @property
+    def warning(self) -> str | None:
+        """What was accepted and will not work."""
+        if self.job is None or self.done not in ("created", "changed"):
+            return None
+        return unserved(self.job.definition.run)
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ def _workers(pool: str, now_ms: int) -> Script[list[PoolWorker]]:
     for row in (yield "workers_list", {}):
         slots = json.loads(row["pools"]).get(pool)
         if slots is not None and row["expires_ms"] > now_ms:
-            found.append(PoolWorker(row["node_id"], slots, frozenset(json.loads(row["lacks"]))))
+            found.append(PoolWorker(row["node_id"], slots, json.loads(row["lacks"])))
     return found
 
 

@@ -3,7 +3,7 @@
 The period of a run B at T begins after B's previous tick (the latest of its runs and ledger lines; manual runs are no
 ticks), for B's first tick after B's creation. What counts is the latest tick of each upstream in the period, wherever
 its answer is: a run, the run that a merged one was merged into, or a line of the ledger. An upstream that is deleted
-has no row here: it counts as satisfied. (The desk refuses to delete a job that others need.)
+has no row here: it counts as satisfied. (The desk refuses to cancel or delete a job that others need.)
 """
 
 import json
@@ -40,7 +40,7 @@ class Around:
     """The dependencies around jobs that are about to change, as they stood at one instant."""
 
     starts: tuple[Name, ...]  # jobs whose dependencies change, and those they are to depend on
-    ends: tuple[Name, ...]  # jobs that are to be deleted
+    ends: tuple[Name, ...]  # jobs that are to be cancelled or deleted
     edges: Mapping[Name, tuple[str, ...]]  # depends_on of every job that is reached from the starts
     dependants: Mapping[Name, tuple[str, ...]]  # some of those who depend on the ends
 

@@ -8,6 +8,7 @@ once; that alone must not give two workers the same run.)
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fleetcron.events import Event
 from fleetcron.model.outcome import Fault, Lost
@@ -18,13 +19,15 @@ from fleetcron.store.events import note
 from fleetcron.store.rows import texts
 from fleetcron.store.written import Refused, Written
 
+_LINE: Final = 200  # characters of a reason
+
 
 @dataclass(frozen=True, slots=True)
 class Worker:
     node_id: str
     process: str  # host, boot, pid and start of the process
     pools: Mapping[str, int]  # slots by pool
-    lacks: Sequence[str]
+    lacks: Mapping[str, str]  # handlers that it was asked for and has not, and why
     beat: int
     started_ms: int
     expires_ms: int
@@ -104,11 +107,12 @@ class Workers:
 
         return await self._engine.write(script)
 
-    async def lack(self, node_id: str, handlers: Sequence[str]) -> Written[None]:
-        """Say which handlers this worker was asked for and has not."""
+    async def lack(self, node_id: str, handlers: Mapping[str, str]) -> Written[None]:
+        """Say which handlers this worker was asked for and has not, and why: a line for people."""
+        text = json.dumps({name: _line(handlers[name]) for name in sorted(handlers)})
 
         def script() -> Script[Refused | None]:
-            yield "workers_set_lacks", {"node_id": node_id, "lacks": texts(sorted(handlers))}
+            yield "workers_set_lacks", {"node_id": node_id, "lacks": text}
             return None
 
         return await self._engine.write(script)
@@ -117,9 +121,18 @@ class Workers:
         """What it had not may be there by now: runs of its pools that wait for a handler are looked at again."""
 
         def script() -> Script[Refused | None]:
-            yield "workers_set_lacks", {"node_id": node_id, "lacks": "[]"}
+            yield "workers_set_lacks", {"node_id": node_id, "lacks": "{}"}
             yield "queue_retry_handlers", {"pools": texts(pools)}
             yield "notify", {"topic": "work"}
+            return None
+
+        return await self._engine.write(script)
+
+    async def close_pools(self, node_id: str) -> Written[None]:
+        """A worker is about to end: it claims nothing more, so nobody is to count on it. What it holds is still its."""
+
+        def script() -> Script[Refused | None]:
+            yield "workers_close_pools", {"node_id": node_id}
             return None
 
         return await self._engine.write(script)
@@ -172,6 +185,11 @@ def _lost(why: str, now_ms: int) -> Callable[[Row], Ended]:
         return Ended(row["run_id"], row["attempt"], Lost(Fault("lost", why)), started, max(started, now_ms))
 
     return end_of
+
+
+def _line(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _LINE else f"{words[: _LINE - 1]}…"
 
 
 def _worker(row: Row) -> Worker:

@@ -6,8 +6,11 @@ moment, and until then the worker is not gone: a run must not start again beside
 
 import socket
 from pathlib import Path
+from typing import Final
 
 from fleetcron.executors.process_tree import keepers_of
+
+_FIRST: Final = Path("/proc/1/stat")  # of a process that is always there, and mostly somebody else's
 
 
 def this_process(pid: int) -> str:
@@ -23,7 +26,16 @@ def is_gone(process: str) -> bool:
     machine, _, pid = machine.rpartition("/")
     if not machine or machine != _machine() or not pid.isdigit():
         return False
-    return _start(int(pid)) != rest and not keepers_of(int(pid))
+    return _sees_others() and _start(int(pid)) != rest and not keepers_of(int(pid))
+
+
+def _sees_others() -> bool:
+    """Where /proc hides the processes of other users (hidepid), they look as if they were gone."""
+    try:
+        _FIRST.read_bytes()
+    except OSError:
+        return False
+    return True
 
 
 def _machine() -> str:

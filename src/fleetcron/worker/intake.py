@@ -48,6 +48,7 @@ class Intake:
         self._one_at_a_time = asyncio.Lock()
         self._told: dict[tuple[str, str], str] = {}  # which handlers are not here, and why
         self._look_again_at_s = 0.0
+        self.has_parked = False  # somebody has to be looked at again, maybe soon
         self.on_the_way: set[Key] = set()  # claimed, and neither in our hands nor given back yet
 
     async def claim(self, pool: Pool) -> bool:
@@ -68,6 +69,7 @@ class Intake:
             taken = await self._asked_for(wish)
         if taken is None:
             return False
+        self.has_parked |= taken.parked > 0
         if taken.runs:
             pool.last_was_catchup = taken.runs[-1].lane == "catchup"
             await self._accept(pool, taken.runs, life)
@@ -200,7 +202,7 @@ class Intake:
             if self._told.get((pool.name, name)) != why:
                 self._told[pool.name, name] = why
                 log_of_attempts.warning("pool %s: %s is not known here: %s", pool.name, name, why)
-        lacks = sorted({name for each in self._hands.pools for name in each.lacks})
+        lacks = {name: why for each in self._hands.pools for name, why in each.lacks.items()}
         await self._patiently(lambda: self._store.workers.lack(self._node_id, lacks))
         await self.given_back(attempts)
 

@@ -91,7 +91,7 @@ CREATE TABLE workers (
     node_id    TEXT PRIMARY KEY,
     process    TEXT NOT NULL,                                      -- host, boot, pid and start: is it still there?
     pools      TEXT NOT NULL,                                      -- JSON: slots by pool
-    lacks      TEXT NOT NULL,                                      -- JSON: handlers that it was asked for and has not
+    lacks      TEXT NOT NULL,                                      -- JSON: handlers that it was asked for and has not, and why
     beat       INTEGER NOT NULL,
     batch      TEXT NOT NULL,                                      -- the last claim
     started_ms INTEGER NOT NULL,
