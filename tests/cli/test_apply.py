@@ -46,8 +46,17 @@ def test_json_has_stable_keys(quick: Folder) -> None:
     assert told["calendars"] == [
         {"tenant": "default", "name": "days", "done": "created", "jobs_moved": 0, "jobs_stuck": 0}
     ]
-    keys = {"tenant", "name", "done", "state", "revision", "next", "changes", "reason"}
+    keys = {"tenant", "name", "done", "state", "revision", "next", "changes", "reason", "warning"}
     assert all(job.keys() == keys for job in told["jobs"])
+
+
+def test_what_no_worker_can_run_is_accepted_with_a_warning(quick: Folder) -> None:
+    quick.write("jobs.yaml", TWO.replace("{command: [x]}", "{publish: {broker: nats, to: reports}}"))
+    warning = "no worker can publish to a broker yet: its runs wait until one can"
+    assert f"warning {warning}: default/a" in quick("apply", "jobs.yaml", "--dry-run").stdout.splitlines()
+    told = {job["name"]: job["warning"] for job in quick.json("apply", "jobs.yaml")["jobs"]}
+    assert told == {"a": warning, "b": None}
+    assert "warning" not in quick("apply", "jobs.yaml").stdout  # said once
 
 
 def test_a_dry_run_writes_nothing_and_says_the_same(quick: Folder) -> None:

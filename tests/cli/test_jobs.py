@@ -63,6 +63,16 @@ def test_pages_say_how_to_get_more(quick: Folder) -> None:
     assert quick.json("jobs", "--limit", "5")["after"] is None
 
 
+def test_a_long_schedule_does_not_widen_the_list(quick: Folder) -> None:
+    entries = [{"cron": f"{minute} 2 * * *", "timezone": "America/New_York"} for minute in range(40)]
+    job = {"name": "a", "schedule": entries, "run": {"command": ["x"]}}
+    for said in (quick("apply", "-", given=json.dumps({"jobs": [job]})).stdout, quick("jobs").stdout):
+        assert "0 2 * * * America/New_York; 1 2 * * * America/New_York; 2 2…" in said
+        assert max(map(len, said.splitlines())) < 130
+    assert "39 2 * * * America/New_York" in quick("jobs", "show", "a").stdout
+    assert quick.json("jobs")["jobs"][0]["schedule"].count(";") == 39
+
+
 def test_nothing_to_show_says_what_to_do(quick: Folder) -> None:
     nothing = quick("jobs", code=2)
     assert nothing.stderr.startswith("error: there is no database fleetcron.db yet\nhint: `fleetcron apply -f FILE`")

@@ -190,6 +190,8 @@ def test_mistakes_about_holds(applied: Folder) -> None:
     assert "--reason: must be one line" in applied(*hold, "acme", "--reason", " ", code=2).stderr
     assert "Say how: --attempts N" in applied("slow", "tenant", "acme", "--reason", "x", code=2).stderr
     assert "is not one of 'tenant', 'type'" in applied("slow", "pool", "reports", "--reason", "x", code=2).stderr
+    wrong = applied("release", "tenant", "acme", "--percent", "130", code=2).stderr
+    assert wrong.startswith("error: --percent: 130 is not a percentage\n")
     refused = applied("release", "tenant", "acme", "--percent", "25", code=2).stderr
     assert refused == (
         "error: tenant acme is not held, so there is nothing to go on with; to let only a part start:"

@@ -25,6 +25,18 @@ def test_lines() -> None:
     }
 
 
+def test_what_a_handler_raised_cannot_command_the_terminal() -> None:
+    try:
+        raise ValueError("\x1b]0;owned\x07\u009b")
+    except ValueError as error:
+        entry = record("run 3: %s", error)
+        entry.exc_info = sys.exc_info()
+    for said in (Text().format(entry), Json().format(entry)):
+        assert not {"\x1b", "\x07", "\u009b"} & set(said)
+    assert "run 3: \\x1b]0;owned\\x07\\x9b\nTraceback" in Text().format(entry)
+    assert json.loads(Json().format(entry))["message"] == "run 3: \x1b]0;owned\x07\u009b"
+
+
 def test_an_error_keeps_its_traceback() -> None:
     try:
         raise ValueError("broken")

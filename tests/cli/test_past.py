@@ -25,7 +25,7 @@ def with_past(fleetcron: Folder, quick: Folder) -> Folder:
 def test_the_past_in_pages(with_past: Folder) -> None:
     fleetcron = with_past
     first = fleetcron.json("runs", "--job", "all", "--limit", "4")
-    assert first.keys() == {"runs", "before"}
+    assert first.keys() == {"runs", "before", "planned_later"}
     keys = {
         *(
             "run_id",
@@ -41,16 +41,31 @@ def test_the_past_in_pages(with_past: Folder) -> None:
             "covers",
         ),
         *("window", "created_at", "started_at", "finished_at", "delay_ms", "duration_ms", "attempt", "failures"),
-        *("losses", "round", "reason", "covered_by", "asked_by", "node_id", "progress", "note", "asked_to_stop"),
+        *(
+            "losses",
+            "round",
+            "reason",
+            "covered_by",
+            "worked_by",
+            "asked_by",
+            "node_id",
+            "progress",
+            "note",
+            "asked_to_stop",
+        ),
         *("next_try", "waiting", "revision", "idempotency_key"),
     }
     assert all(run.keys() == keys for run in first["runs"])
     rest = fleetcron.json("runs", "--job", "all", "--before", str(first["before"]))
     assert rest["before"] is None
-    numbers = [run["run_id"] for run in (*first["runs"], *rest["runs"])]
-    assert numbers == sorted(numbers, reverse=True)
+    numbers = [sorted(run["run_id"] for run in page["runs"]) for page in (first, rest)]
+    assert (first["before"], len(numbers[0])) == (numbers[0][0], 4)
+    assert numbers[1][-1] < numbers[0][0]  # pages go by number
+    for page in (first, rest):
+        ticks = [run["scheduled_for"] for run in page["runs"]]
+        assert ticks == sorted(ticks, reverse=True)
     shown = fleetcron("runs", "--limit", "4").stdout
-    assert f"4 shown, there are more: --before {numbers[3]}, or a higher --limit." in shown
+    assert f"4 shown, there are more: --before {first['before']}, or a higher --limit." in shown
     assert "s jitter)" in shown
     caught_up = [run for run in (*first["runs"], *rest["runs"]) if run["lane"] == "catchup"]
     assert len(caught_up) in (9, 10)

@@ -133,7 +133,9 @@ def test_what_it_printed(quick: Folder, past: Past) -> None:
     past.tell(four_jobs)
     [running] = quick.json("runs", "--state", "running")["runs"]
     number = str(running["run_id"])
-    assert quick("runs", "log", number).stdout == "page 1\npage \x1b[31m2\n"  # to a file, as it is
+    assert quick("runs", "log", number).stdout == "page 1\npage \\x1b[31m2\n"
+    assert quick("runs", "log", number, "--raw").stdout == "page 1\npage \x1b[31m2\n"
+    assert "exclude each other" in quick("runs", "log", number, "--raw", "--json", code=2).stderr
     assert quick("runs", "log", number, "--attempt", "2").stderr == "Attempt 2 printed nothing.\n"
     lines = [json.loads(line) for line in quick("runs", "log", number, "--json").stdout.splitlines()]
     assert [(line["attempt"], line["seq"], line["text"]) for line in lines] == [
@@ -240,7 +242,7 @@ def test_every_command_about_runs_is_documented() -> None:
         (("why", "runs"), "is neither the number of a run nor JOB@INSTANT"),
         (("why", "nothing@2027-01-01"), "there is no job nothing of tenant default"),
         (("why", "runs@soon"), "'soon' is not an instant"),
-        (("runs", "show", "x"), "'x' is not a valid integer"),
+        (("runs", "show", "x"), "'x' is not the number of a run"),
         (("runs", "shwo"), "There is no command 'shwo'. Did you mean show?"),
     ],
 )

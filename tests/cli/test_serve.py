@@ -4,6 +4,8 @@ import json
 import re
 import signal
 
+import pytest
+
 from tests.cli.folder import Folder
 
 HOUR = 3600
@@ -20,7 +22,7 @@ def test_from_an_empty_folder_to_a_planned_run(with_examples: Folder) -> None:
         assert "executes those of the pool default (10 at a time)" in node.until("It plans runs")
         assert "fleetcron jobs, fleetcron runs" in node.until("Look at it")
         node.until("jobs planned")
-        [run] = fleetcron.json("runs", "--job", "heartbeat")["runs"][:1]
+        [run] = fleetcron.json("runs", "--job", "heartbeat", "--planned")["runs"][:1]
         assert (run["state"], run["covers"], run["lane"]) == ("planned", 1, "live")
         assert run["idempotency_key"] == f"job:{run['job_id']}:scheduled_for:{run['scheduled_for']}"
         [seen] = fleetcron.json("nodes")["nodes"]
@@ -99,9 +101,16 @@ def test_another_number_of_shards_is_refused_and_can_be_changed(fleetcron: Folde
         node.stop()
 
 
+@pytest.mark.parametrize("flag", ["--pool", "--pools"])
+def test_a_pool_that_cannot_be_is_told_by_its_option(quick: Folder, flag: str) -> None:
+    for command in ("serve", "worker"):
+        said = quick(command, flag, "default=two", code=2).stderr
+        assert said.startswith("error: --pool: 'default=two' cannot be in the list\n")
+
+
 def test_json_for_machines(with_examples: Folder) -> None:
     with with_examples.serving("-f", "jobs.yaml", FLEETCRON_NODE__LOG_FORMAT="json") as node:
-        node.until(" took ")
+        assert " took */0 to 15 (term 1)" in node.until(" took ")
         node.stop()
     entries = [json.loads(line) for line in node.lines]
     assert all(entry.keys() == {"at", "level", "logger", "message"} for entry in entries)
@@ -123,7 +132,7 @@ def test_a_fleet_on_postgres(on_postgres: Folder, quick: Folder) -> None:
                 two.until(" took ")
             two.stop()
     assert "acme/nightly-report   0 2 * * * America/New_York" in quick("jobs", DATABASE_URL=url).stdout
-    assert quick.json("runs", "--job", "heartbeat", DATABASE_URL=url)["runs"][0]["state"] == "planned"
+    assert quick.json("runs", "--job", "heartbeat", "--planned", DATABASE_URL=url)["runs"][0]["state"] == "planned"
     assert quick.json("ledger", "--job", "heartbeat", DATABASE_URL=url)["ledger"] == []
     kinds = {event["kind"] for event in quick.json("events", DATABASE_URL=url)["events"]}
     assert {"schema_migrated", "job_created", "node_joined", "shard_taken", "node_left"} <= kinds

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import sqlite3
 import subprocess
 import sys
@@ -175,6 +176,9 @@ def test_cancel_and_replay(ready: Folder) -> None:
         ["9", "-", "refused", "there", "is", "no", "such", "run"],
     ]
     assert sql(ready, "SELECT reason FROM runs") == [("cancelled: not today (by bob)",)] * 2
+    assert ready("why", "1").stdout == "cancelled: not today (by bob)\n"
+    assert "\n  why           cancelled: not today (by bob)\n" in ready("runs", "show", "1").stdout
+    assert ready("runs").stdout.splitlines()[1].endswith("  not today (by bob)")
     assert ready.json("runs", "cancel", "1") == {
         "runs": [{"run_id": 1, "job": "default/sync", "done": "unchanged", "reason": "it is cancelled"}]
     }
@@ -191,6 +195,26 @@ def test_cancel_and_replay(ready: Folder) -> None:
 @pytest.mark.parametrize("words", [["cancel"], ["cancel", "x"], ["replay", "0"], ["cancel", "1", "--reason", " "]])
 def test_what_is_no_run_is_told(ready: Folder, words: list[str]) -> None:
     assert "Usage: fleetcron runs" in ready("runs", *words, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["runs", "cancel", "1", "sync"], "'sync' is not the number of a run, such as 812. Numbers are in: fleetcron"
+         " runs --job sync"),
+        (["runs", "show", "acme/report"], "Numbers are in: fleetcron runs --job acme/report"),
+        (["dead", "show", "sync"], "Numbers are in: fleetcron runs --job sync"),
+        (["runs", "replay", "0"], "'0' is not the number of a run, such as 812. Numbers are in: fleetcron runs\n"),
+        (["runs", "log", "9" * 30], "is not the number of a run"),
+        (["runs", "show", "\x1b[31mx"], r"'\x1b[31mx' is not the number of a run"),
+        (["runs", "12"], "There is no command '12'. To show one: fleetcron runs show 12."),
+        (["dead", "12"], "There is no command '12'. To show one: fleetcron dead show 12."),
+        (["jobs", "acme/report"], "There is no command 'acme/report'. To show one: fleetcron jobs show acme/report."),
+        (["runs", "shwo"], "There is no command 'shwo'. Did you mean show?"),
+    ],
+)  # fmt: skip
+def test_what_is_written_instead_of_a_run(ready: Folder, words: list[str], said: str) -> None:
+    assert said in ready(*words, code=2).stderr
 
 
 # -- dead letters
@@ -234,18 +258,20 @@ def test_dead_letters_are_replayed(ready: Folder) -> None:
     more = [dead(ready, "acme/report"), dead(ready)]
     ready("jobs", "delete", "acme/report")
     said = ready("dead", "replay", "--all", "--limit", "1").stdout.splitlines()
-    assert said == ["1 run replayed.", "1 run of deleted or cancelled jobs stay dead."]
+    assert said == ["1 run replayed.", "1 run of deleted or cancelled jobs stays dead."]
     assert [state(ready, run_id) for run_id in (runs[1], *more)] == ["planned", "dead", "dead"]
     assert ready("dead", "replay", "--since", "1h").stdout.startswith("1 run replayed.")
+    assert ready("dead", "replay", "--error", "other").stdout == "No dead letter is like that: nothing to replay.\n"
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "Which ones? Give numbers, options or --all."),
+        ([], "Which ones? Give numbers of runs, options such as --job NAME, or --all."),
         (["--all", "--error", "boom"], "--all and other options exclude each other."),
-        (["1", "--all"], "Runs are given by number"),
-        (["1", "--error", "boom"], "Runs are given by number"),
+        (["1", "--all"], "Give numbers of runs, or options that choose them; not both."),
+        (["1", "--error", "boom"], "Give numbers of runs, or options that choose them; not both."),
+        (["sync"], "'sync' is not the number of a run, such as 812. Numbers are in: fleetcron runs --job sync"),
     ],
 )
 def test_a_replay_says_which_ones(ready: Folder, words: list[str], message: str) -> None:
@@ -259,6 +285,9 @@ def test_dead_letters_are_discarded(ready: Folder) -> None:
     assert done.stdout.split() == [str(run_id), "default/sync", "discarded"]
     assert ready.json("dead")["dead"] == []
     assert state(ready, run_id) == "dead"
+    assert re.search(r"\n  discarded     20\S+Z by eve: known bug\n", ready("dead", "show", str(run_id)).stdout)
+    told = ready.json("runs", "show", str(run_id))["discarded"]
+    assert (told.keys(), told["by"], told["reason"]) == ({"at", "by", "reason"}, "eve", "known bug")
     [event] = ready.json("events", "--kind", "run_discarded")["events"]
     assert (event["by"], event["detail"]) == ("eve", {"runs": [run_id], "reason": "known bug"})
     ready("dead", "discard", str(run_id), "--reason", "known bug")

@@ -17,8 +17,8 @@ from fleetcron.cli.connection import Database, database_options, opened, sqlite_
 from fleetcron.cli.files import files_option, load, read
 from fleetcron.cli.names import by_option
 from fleetcron.cli.rehearsal import RehearsalStore
-from fleetcron.cli.schedules import short
-from fleetcron.cli.tables import coloured, numbered, table
+from fleetcron.cli.schedules import in_a_table
+from fleetcron.cli.tables import coloured, numbered, printable, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.config import Config, StoreConfig
 from fleetcron.scheduler.sync import Prune
@@ -136,6 +136,8 @@ def _show(report: Report, dry_run: bool, app_name: str | None) -> None:
     where = app_name or "these files"
     counts = ", ".join(f"{number:,} {done}" for done, number in report.counts.items() if number)
     click.echo(f"{numbered(len(report.jobs), 'job')}: {counts}." if report.jobs else f"No jobs in {where}.")
+    for warning, names in report.warnings.items():
+        click.echo(f"{click.style('warning', fg='yellow')} {warning}: {', '.join(names)}")
     if dry_run:
         click.echo("This was a dry run: nothing was written.")
     elif report.jobs:
@@ -146,7 +148,7 @@ def _show(report: Report, dry_run: bool, app_name: str | None) -> None:
 def _words(done: JobDone) -> str:
     applied = done.applied
     if applied.done == "refused":
-        return applied.reason or ""
+        return printable(applied.reason or "")
     if applied.done in ("paused", "deleted"):
         return "no longer in the code"
     if applied.done == "resumed" and not done.changed:
@@ -156,7 +158,7 @@ def _words(done: JobDone) -> str:
         return ", ".join(map(change_words, done.changed[:_FIELDS])) + more
     assert applied.job is not None
     finished = "   finished at once: nothing of its schedule is left" if applied.job.state == "finished" else ""
-    return short(applied.job.definition) + finished
+    return in_a_table(applied.job.definition) + finished
 
 
 def _moved(jobs: int, stuck: int) -> str:

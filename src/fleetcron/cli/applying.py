@@ -58,6 +58,7 @@ class JobDone:
             "next": as_json(applied.next_due_ms),
             "changes": [{"field": each.field, "old": each.old, "new": each.new} for each in self.changed],
             "reason": applied.reason,
+            "warning": applied.warning,
         }
 
 
@@ -71,6 +72,15 @@ class Report:
         counted = Counter(job.applied.done for job in self.jobs)
         always = {done: counted[done] for done in ("created", "changed", "unchanged", "refused")}
         return always | {done: counted[done] for done in ("resumed", "paused", "deleted") if counted[done]}
+
+    @property
+    def warnings(self) -> Mapping[str, list[str]]:
+        """What was accepted and will not work, with the jobs."""
+        found: dict[str, list[str]] = {}
+        for job in self.jobs:
+            if (warning := job.applied.warning) is not None:
+                found.setdefault(warning, []).append(job.full_name)
+        return found
 
     @property
     def refused(self) -> list[JobDone]:

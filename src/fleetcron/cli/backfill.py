@@ -83,7 +83,10 @@ def _say(full: str, done: Backfilled, dry_run: bool) -> None:
     if done.existing:
         click.echo(f"{numbered(done.existing, 'tick')} had a run already: fleetcron runs --job {full}")
     if done.undecided:
-        click.echo(f"{numbered(done.undecided, 'tick')} are still to be decided by the scheduler, and are left to it.")
+        be = "is" if done.undecided == 1 else "are"
+        click.echo(
+            f"{numbered(done.undecided, 'tick')} {be} still to be decided by the scheduler, and {be} left to it."
+        )
 
 
 def _as_json(full: str, from_ms: int, to_ms: int, done: Backfilled, dry_run: bool) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 
-from fleetcron.cli.tables import printable
+from fleetcron.cli.tables import printable, shortened
 from fleetcron.model.job import Change
 
 _LONGEST = 60
@@ -15,4 +15,4 @@ def change_words(change: Change) -> str:
 
 def _value(value: object) -> str:
     text = value if isinstance(value, str) else "nothing" if value is None else json.dumps(value, ensure_ascii=False)
-    return printable(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…")
+    return printable(shortened(text, _LONGEST))

@@ -22,6 +22,7 @@ T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_FILE = Path("fleetcron.toml")
+_FLAGS = {"store.url": "database", "worker.pools": "pool"}  # those that are not called like their setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def _as_flag(mistake: Mistake) -> Mistake:
     kind, _, setting = mistake.pointer.partition(": ")
     if kind != "flag":
         return mistake
-    flag = "database" if setting == "store.url" else setting.partition(".")[2].replace("_", "-")
+    flag = _FLAGS.get(setting) or setting.partition(".")[2].replace("_", "-")
     return Mistake(f"--{flag}", mistake.message, mistake.hint)
 
 

@@ -12,12 +12,13 @@ from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import distance, instant_ms, utc
 from fleetcron.cli.names import no_such_job, split
-from fleetcron.cli.tables import limit_option, printable, say_more, table
+from fleetcron.cli.tables import limit_option, printable, say_more, shortened, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.store.steering import DeadFilter, DeadLetter
 from fleetcron.store.store import Store
 
 COMMANDS: Table = {
+    "show": ("fleetcron.cli.run:show", "Show one with all attempts, like fleetcron runs show."),
     "replay": ("fleetcron.cli.dead_steering:replay", "Open dead runs again: some by number, or all that are alike."),
     "discard": ("fleetcron.cli.dead_steering:discard", "Take dead runs from the list, with a reason."),
 }
@@ -86,7 +87,7 @@ def command(
 ) -> None:
     """List dead letters, the newest first: runs that have failed for good, with their last error.
 
-    One of them with all attempts: fleetcron runs show ID.
+    One of them with all attempts: fleetcron dead show RUN. To choose by job: --job NAME.
     """
     if context.invoked_subcommand is not None:
         return
@@ -105,6 +106,7 @@ def command(
         click.echo(table(_HEADS, [_row(each, now_ms) for each in letters]))
         if last is not None:
             say_more(len(letters), f"--before {last}")
+        click.echo("One with all attempts: fleetcron dead show RUN. Then: dead replay RUN, or dead discard RUN.")
     elif which.is_for_all and before is None:
         click.echo("No dead letters: no run has failed for good, or all were replayed or discarded.")
     else:
@@ -124,7 +126,7 @@ def _row(each: DeadLetter, now_ms: int) -> list[str]:
 
 def _error(each: DeadLetter) -> str:
     text = printable(f"{each.error_code or '-'}: {each.error_text or ''}".removesuffix(": "))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return shortened(text, _LONGEST)
 
 
 def _as_json(each: DeadLetter) -> dict[str, Any]:

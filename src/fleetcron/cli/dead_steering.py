@@ -11,7 +11,8 @@ from fleetcron.cli.asking import answer
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.dead import Which, which_options
 from fleetcron.cli.names import by_option
-from fleetcron.cli.run_steering import RUN_ID, checked_ids, checked_reason, steer
+from fleetcron.cli.run_ids import RUN_ID, checked_ids
+from fleetcron.cli.run_steering import checked_reason, steer
 from fleetcron.cli.tables import numbered
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.store.steering import BATCH, DeadCount, DeadFilter
@@ -19,7 +20,7 @@ from fleetcron.store.store import Store
 
 
 @click.command("replay")
-@click.argument("run_ids", metavar="[ID]...", nargs=-1, type=RUN_ID, callback=checked_ids)
+@click.argument("run_ids", metavar="[RUN]...", nargs=-1, type=RUN_ID, callback=checked_ids)
 @which_options
 @click.option("--all", "everything", is_flag=True, help="All dead letters.")
 @click.option("--limit", type=click.IntRange(1), help="At most so many, the oldest first.")
@@ -43,24 +44,30 @@ def replay(
     """
     if run_ids:
         if everything or dry_run or limit is not None or not which.is_for_all:
-            raise click.UsageError("Runs are given by number: the options are for those that are not.")
+            raise click.UsageError("Give numbers of runs, or options that choose them; not both.")
         steer(database, lambda store: store.steering.replay(run_ids, actor=by), as_json)
         return
     if which.is_for_all != everything:
         what = (
-            "--all and other options exclude each other" if everything else "Which ones? Give numbers, options or --all"
+            "--all and other options exclude each other"
+            if everything
+            else "Which ones? Give numbers of runs, options such as --job NAME, or --all"
         )
         raise click.UsageError(f"{what}.")
     count, done = database.run(lambda store: _replay(store, which, limit, by, dry_run))
     if as_json:
         print_json({"dead": count.runs, "can_be_replayed": count.open, "replayed": done, "dry_run": dry_run})
         return
-    if dry_run:
+    if not count.runs:
+        click.echo("No dead letter is like that: nothing to replay.")
+    elif dry_run:
         click.echo(f"{numbered(min(count.open, limit or count.open), 'run')} would be replayed.")
     else:
         click.echo(f"{numbered(done, 'run')} replayed.")
     if count.runs > count.open:
-        click.echo(f"{numbered(count.runs - count.open, 'run')} of deleted or cancelled jobs stay dead.")
+        closed = count.runs - count.open
+        stay = "stays" if closed == 1 else "stay"
+        click.echo(f"{numbered(closed, 'run')} of deleted or cancelled jobs {stay} dead.")
 
 
 async def _replay(store: Store, which: Which, limit: int | None, by: str, dry_run: bool) -> tuple[DeadCount, int]:
@@ -98,7 +105,7 @@ def _progress(runs: int) -> Iterator[Callable[[int], None]]:
 
 
 @click.command("discard")
-@click.argument("run_ids", metavar="ID...", nargs=-1, required=True, type=RUN_ID, callback=checked_ids)
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True, type=RUN_ID, callback=checked_ids)
 @click.option("--reason", metavar="TEXT", required=True, callback=checked_reason, help="Why nobody has to look at it.")
 @by_option
 @database_options

@@ -11,7 +11,7 @@ from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import utc
 from fleetcron.cli.nodes import named
 from fleetcron.cli.past import Asked, Page
-from fleetcron.cli.tables import limit_option, printable, say_more, table
+from fleetcron.cli.tables import limit_option, printable, say_more, shortened, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.events import KINDS
 from fleetcron.store.history import EventLine
@@ -68,7 +68,7 @@ def _words(detail: Mapping[str, Any]) -> str:
     """`revision 2, zone Europe/Berlin`."""
     short_first = sorted(detail.items(), key=lambda item: item[0] in _WHOLE)
     said = ", ".join(f"{key.removesuffix('_ms')} {_value(key, value)}" for key, value in short_first)
-    return printable(said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…")
+    return printable(shortened(said, _LONGEST))
 
 
 def _value(key: str, value: Any) -> str:

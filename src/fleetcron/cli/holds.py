@@ -96,10 +96,10 @@ def release(
         if percent is not None:
             return await _switch(store, Wish(scope, name, percent, reason=reason, keeps_end=True), by)
         await _known(store, scope, name)
-        return done(await store.controls.release(scope, name, actor=by, reason=reason))
+        with mistakes_as_flags():
+            return done(await store.controls.release(scope, name, actor=by, reason=reason))
 
-    with mistakes_as_flags():
-        changed = database.run(work)
+    changed = database.run(work)
     after = changed.after
     step = "The next step" if after and after.control.percent < ALL else "Let its retries go on too"
     _say(scope, name, changed, as_json, f"{step}: {_command('release', scope, name)}" if after else None)
@@ -186,7 +186,7 @@ def _row(line: ControlLine) -> list[str]:
         else f"{control.percent} %",
         "" if control.retries is None else f"max {control.retries}",
         "" if control.backoff == 1 else f"x{control.backoff:g}",
-        "released" if control.until_ms is None else utc(control.until_ms),
+        "it is released" if control.until_ms is None else utc(control.until_ms),
         f"{line.waiting:,}",
         printable(line.switched.actor),
         printable(line.switched.reason),

@@ -10,7 +10,7 @@ from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import distance, local, zone_of
 from fleetcron.cli.names import split
-from fleetcron.cli.schedules import short
+from fleetcron.cli.schedules import in_a_table, short
 from fleetcron.cli.tables import coloured, limit_option, say_more, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.states import JOB_STATES
@@ -85,7 +85,13 @@ async def _listed(store: Store, wanted: JobFilter, limit: int) -> tuple[list[Job
 def _row(line: JobLine, coming: dict[str, int], now_ms: int) -> list[str]:
     job = line.job
     next_ms = coming.get(job.job_id)
-    return [job.definition.seed, short(job.definition), _state(line), _next(line, next_ms, now_ms), _last(line, now_ms)]
+    return [
+        job.definition.seed,
+        in_a_table(job.definition),
+        _state(line),
+        _next(line, next_ms, now_ms),
+        _last(line, now_ms),
+    ]
 
 
 def _state(line: JobLine) -> str:

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from fleetcron.cli.tables import printable
+
 Table = Mapping[str, tuple[str, str]]  # name -> (module, or module:attribute; one line for --help)
 
 
@@ -36,8 +38,13 @@ class LazyGroup(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], self._table, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
+            hint = f" Did you mean {near[0]}?" if near else self._one(ctx, args[0])
             raise click.UsageError(
-                f"There is no command '{args[0]}'.{hint} '{ctx.command_path} --help' lists them.", ctx
+                f"There is no command '{printable(args[0])}'.{hint} '{ctx.command_path} --help' lists them.", ctx
             )
         return super().resolve_command(ctx, args)
+
+    def _one(self, ctx: click.Context, word: str) -> str:
+        """`fleetcron runs 812`: who writes what he wants to see right behind the noun."""
+        is_name = word.isascii() and word.replace("/", "").replace("-", "").replace(".", "").replace("_", "").isalnum()
+        return f" To show one: {ctx.command_path} show {word}." if "show" in self._table and is_name else ""

@@ -1,20 +1,35 @@
 """What the commands about tenants, pools and holds share: limits as they are written, and what became of a change."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import click
 
-from fleetcron.cli.tables import numbered
+from fleetcron.cli.connection import Database
+from fleetcron.cli.moments import as_json as instant_json
+from fleetcron.cli.tables import coloured, numbered, printable
+from fleetcron.cli.when import print_json
 from fleetcron.errors import DefinitionError, Mistake, RefusedError, StoreUnavailable
 from fleetcron.store.limits import Usage
 from fleetcron.store.looking import Changed
+from fleetcron.store.store import Store
 from fleetcron.store.written import Ok, Refused, Unknown, Written
 
+
+class Limited(Protocol):
+    """A tenant or a pool: a name, and limits that make a document."""
+
+    @property
+    def name(self) -> str: ...
+
+    def as_document(self) -> dict[str, Any]: ...
+
+
 T = TypeVar("T")
+L = TypeVar("L", bound=Limited)
 
 NONE: Final = "none"
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -81,6 +96,24 @@ def done(written: Written[T]) -> T:
             raise StoreUnavailable(f"it is not known whether that was written ({why})", hint="run it again")
 
 
+def change(
+    database: Database, plain: L, verb: Callable[[Store], Awaitable[Written[Changed[L]]]], as_json: bool
+) -> None:
+    """Set or reset the limits of a tenant or a pool, and say what became of it. `plain` is one without limits."""
+    with mistakes_as_flags():
+        changed = done(database.run(verb))
+    if as_json:
+        print_json({"name": plain.name, **changed_json(changed)})
+        return
+    before, after = changed.before or plain, changed.after or plain
+    if before == after:
+        click.echo(f"{plain.name}: unchanged.")
+    else:
+        said = differences(before.as_document(), after.as_document())
+        click.echo(f"{plain.name}: {coloured('changed')}: {printable(said)}.")
+    say_looked(changed)
+
+
 def changed_json(changed: Changed[Any]) -> dict[str, Any]:
     return {
         "done": "unchanged" if changed.before == changed.after else "changed",
@@ -128,13 +161,16 @@ def waiting(usage: Usage) -> str:
     return f"{usage.queued:,} ({', '.join(f'{count:,} {words}' for count, words in named)})"
 
 
-def usage_json(usage: Usage) -> dict[str, Any]:
+def limited_json(limited: Limited, usage: Usage, updated_ms: int | None) -> dict[str, Any]:
     return {
+        "name": limited.name,
+        **limited.as_document(),
         "jobs": usage.jobs,
         "ended": usage.ended,
         "in_flight": usage.in_flight,
         "queued": usage.queued,
         "waiting": {gate or "slot": count for gate, count in sorted(usage.waiting.items())},
+        "updated_at": instant_json(updated_ms),
     }
 
 

@@ -1,11 +1,12 @@
 """The log of a node on standard error: text or JSON, and no flood while something stays broken."""
 
-import json
 import logging
 import sys
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from fleetcron.cli.tables import harmless, printable
+from fleetcron.cli.when import json_text
 from fleetcron.config import NodeConfig
 
 AGAIN_S: Final = 60.0
@@ -41,7 +42,7 @@ class Text(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line = f"{_at(record)} {record.levelname.lower():<7} {_one_line(record.getMessage())}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        return f"{line}\n{harmless(self.formatException(record.exc_info))}" if record.exc_info else line
 
 
 class Json(logging.Formatter):
@@ -56,7 +57,7 @@ class Json(logging.Formatter):
         }
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(entry, ensure_ascii=False)
+        return json_text(entry)
 
 
 def set_up(config: NodeConfig) -> None:
@@ -73,5 +74,5 @@ def _at(record: logging.LogRecord) -> str:
 
 
 def _one_line(text: str) -> str:
-    """A line break in somebody's text must not look like another entry."""
-    return text.replace("\r", "\\r").replace("\n", "\\n")
+    """A line break in somebody's text must not look like another entry, and nothing may command a terminal."""
+    return printable(text.replace("\r", "\\r").replace("\n", "\\n"))

@@ -7,6 +7,7 @@ import click
 
 from fleetcron import __version__
 from fleetcron.cli.lazy import LazyGroup, Table
+from fleetcron.cli.tables import harmless
 from fleetcron.errors import (
     ConfigError,
     DefinitionError,
@@ -86,7 +87,7 @@ def print_error(error: ScheduleError, colour: bool | None) -> None:
 
 
 def _print(message: str, hint: str | None, colour: bool | None) -> None:
-    lines = [f"{click.style('error', fg='red', bold=True)}: {message}"]
+    lines = [f"{click.style('error', fg='red', bold=True)}: {harmless(message)}"]
     if hint:
-        lines.append(f"{click.style('hint', fg='cyan')}: {hint}")
+        lines.append(f"{click.style('hint', fg='cyan')}: {harmless(hint)}")
     click.echo("\n".join(lines), err=True, color=colour)

@@ -8,7 +8,7 @@ import click
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import distance
-from fleetcron.cli.tables import coloured, table
+from fleetcron.cli.tables import coloured, printable, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.shard import ANYWHERE
 from fleetcron.store.nodes import SeenNode
@@ -43,7 +43,7 @@ def command(database: Database, as_json: bool) -> None:
 def _row(seen: SeenNode, view: FleetView) -> list[str]:
     node = seen.node
     return [
-        node.node_id,
+        printable(node.node_id),
         coloured("alive" if seen.alive else "silent"),
         distance(seen.seen_ms, view.now_ms),
         ",".join(node.roles),

@@ -10,8 +10,10 @@ import click
 from fleetcron.cli.moments import instant_ms, zone_of
 from fleetcron.cli.names import no_such_job, split
 from fleetcron.cli.tables import limit_option
+from fleetcron.clock import utc_now
 from fleetcron.store.history import Span
 from fleetcron.store.store import Store
+from fleetcron.times.instants import to_ms
 from fleetcron.times.zone import Zone
 
 Line = TypeVar("Line")
@@ -45,13 +47,23 @@ class Asked:
     def is_for_all(self) -> bool:
         return (self.job, self.tenant, self.from_ms, self.to_ms, self.before) == (None,) * 5
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether somebody asks for what is to come."""
+        return self.to_ms is not None or (self.from_ms or 0) > to_ms(utc_now())
+
+    @property
+    def span(self) -> Span:
+        tenant, name = (self.tenant, None) if self.job is None else split(self.job)
+        return Span(tenant, name, self.from_ms, self.to_ms, self.before)
+
     async def page(self, store: Store, read: Callable[[Span, int], Awaitable[Sequence[Line]]]) -> Page[Line]:
         """One page, and whether there is another. A job that never existed is refused, with the nearest names."""
-        tenant, name = (self.tenant, None) if self.job is None else split(self.job)
-        lines = await read(Span(tenant, name, self.from_ms, self.to_ms, self.before), self.limit + 1)
+        span = self.span
+        lines = await read(span, self.limit + 1)
         zone = None
-        if tenant is not None and name is not None:
-            named = await store.jobs.named(tenant, name, 1)
+        if span.tenant is not None and span.name is not None:
+            named = await store.jobs.named(span.tenant, span.name, 1)
             if not named:
                 raise await no_such_job(store, str(self.job))
             zone = zone_of(named[0].definition)

@@ -8,26 +8,22 @@ from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.limits import (
     NONE,
-    changed_json,
-    differences,
-    done,
+    change,
     figure_or_none,
     given,
-    mistakes_as_flags,
-    say_looked,
+    limited_json,
     unknown,
-    usage_json,
     used,
     waiting,
 )
-from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.names import by_option
-from fleetcron.cli.tables import coloured, printable, table
+from fleetcron.cli.tables import printable, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.pool import Pool
 from fleetcron.store.limits import PoolLine
 from fleetcron.store.looking import Changed
 from fleetcron.store.store import Store
+from fleetcron.store.written import Written
 
 COMMANDS: Table = {
     "set": ("fleetcron.cli.pools:set_limits", "Set the slots and the quotas of a pool."),
@@ -76,9 +72,7 @@ def set_limits(
     """Set the slots and the quotas of NAME, whether it has workers already or not. What is not said stays as it is."""
     quotas = dict(map(_quota, per_type))
     fields = given({"slots": slots, "per_tenant": per_tenant, "per_type": quotas or None})
-    with mistakes_as_flags():
-        changed = done(database.run(lambda store: store.limits.put_pool(name, fields, actor=by)))
-    _say(name, changed, as_json)
+    change(database, Pool(name), lambda store: store.limits.put_pool(name, fields, actor=by), as_json)
 
 
 @click.command("reset")
@@ -89,13 +83,13 @@ def set_limits(
 def reset(database: Database, name: str, by: str, as_json: bool) -> None:
     """Take the limits of NAME away: it has what its workers have."""
 
-    async def work(store: Store) -> Changed[Pool]:
+    async def work(store: Store) -> Written[Changed[Pool]]:
         names = [line.pool.name for line in await store.limits.pools()]
         if name not in names:
             raise unknown("pool", name, names, "`fleetcron pools` lists them all")
-        return done(await store.limits.delete_pool(name, actor=by))
+        return await store.limits.delete_pool(name, actor=by)
 
-    _say(name, database.run(work), as_json)
+    change(database, Pool(name), work, as_json)
 
 
 def _quota(text: str) -> tuple[str, int | None]:
@@ -103,19 +97,6 @@ def _quota(text: str) -> tuple[str, int | None]:
     if not kind or not (number == NONE or (number.isascii() and number.isdigit() and len(number) < 10)):
         raise click.UsageError(f"--per-type: '{text}' is not TYPE=N, such as export=2 or export=none.")
     return kind, None if number == NONE else int(number)
-
-
-def _say(name: str, changed: Changed[Pool], as_json: bool) -> None:
-    if as_json:
-        print_json({"name": name, **changed_json(changed)})
-        return
-    before, after = changed.before or Pool(name), changed.after or Pool(name)
-    if before == after:
-        click.echo(f"{name}: unchanged.")
-    else:
-        said = differences(before.as_document(), after.as_document())
-        click.echo(f"{name}: {coloured('changed')}: {printable(said)}.")
-    say_looked(changed)
 
 
 def _row(line: PoolLine) -> list[str]:
@@ -133,11 +114,8 @@ def _row(line: PoolLine) -> list[str]:
 
 def _json(line: PoolLine) -> dict[str, Any]:
     return {
-        "name": line.pool.name,
-        **line.pool.as_document(),
-        **usage_json(line.usage),
+        **limited_json(line.pool, line.usage, line.updated_ms),
         "in_flight_by_type": dict(line.usage.by_type),
         "workers": line.workers,
         "worker_slots": line.worker_slots,
-        "updated_at": instant_json(line.updated_ms),
     }

@@ -1,28 +1,33 @@
-"""`fleetcron runs show`: one run with everything about it, and how the commands about one run find it."""
+"""`fleetcron runs show`: one run with everything about it."""
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import distance, utc
+from fleetcron.cli.run_ids import no_such_run, run_argument
 from fleetcron.cli.runs import covers_words, line_json
-from fleetcron.cli.tables import coloured, printable, table
+from fleetcron.cli.sentence import sentence, stands
+from fleetcron.cli.tables import coloured, numbered, printable, shortened, table
 from fleetcron.cli.when import json_option, print_json
-from fleetcron.errors import RefusedError
+from fleetcron.model.outcome import Fault
+from fleetcron.model.payload import filled
 from fleetcron.model.run import RunLine
-from fleetcron.policy.why import why
 from fleetcron.store.attempts import PastAttempt
 from fleetcron.store.history import RunShown
 from fleetcron.store.store import Store
 from fleetcron.times.durations import rough_text
+from fleetcron.times.instants import from_ms, iso
 
 _HEADS = ("ATTEMPT", "WORKER", "STARTED", "TOOK", "OUTCOME", "PRINTED", "ERROR")
-
-run_argument = click.argument("run_id", metavar="RUN", type=click.IntRange(1, 2**63 - 1))
+_CELL: Final = 100  # characters of an error in the table
+_VALUE: Final = 300  # of the payload and the result
+_LINES: Final = 20  # of the last error
+_LINE: Final = 200  # characters of each
 
 
 @click.command("show")
@@ -36,17 +41,14 @@ def show(database: Database, run_id: int, as_json: bool) -> None:
         shown, situation = await store.history.run(run_id), await store.situations.of_run(run_id)
         if shown is None or situation is None:
             raise no_such_run(run_id)
-        return shown, await store.past_attempts.of_run(run_id), why(situation), situation.now_ms
+        said = sentence(situation, shown)
+        return shown, await store.past_attempts.of_run(run_id), said, situation.now_ms
 
-    shown, attempts, sentence, now_ms = database.run(work)
+    shown, attempts, said, now_ms = database.run(work)
     if as_json:
-        print_json(_as_json(shown, attempts, sentence, now_ms))
+        print_json(_as_json(shown, attempts, said, now_ms))
     else:
-        _show(shown, attempts, sentence, now_ms)
-
-
-def no_such_run(run_id: int) -> RefusedError:
-    return RefusedError(f"there is no run {run_id}; `fleetcron runs` lists them, and what was archived is not there")
+        _show(shown, attempts, said, now_ms)
 
 
 def _show(shown: RunShown, attempts: Sequence[PastAttempt], sentence: str, now_ms: int) -> None:
@@ -54,22 +56,55 @@ def _show(shown: RunShown, attempts: Sequence[PastAttempt], sentence: str, now_m
     click.echo(click.style(f"run {line.run.run_id} of {line.job}", bold=True))
     for head, text in _said(line, sentence, now_ms):
         click.echo(f"  {head:<14}{text}")
+    if shown.discarded is not None:
+        gone = shown.discarded
+        who = "" if gone.by is None else f" by {gone.by}"
+        click.echo(f"  {'discarded':<14}{utc(gone.at_ms)}{printable(f'{who}: {gone.why}')}")
     if shown.next is not None:
         after = shown.next.run
-        state = coloured(after.state.value)
-        click.echo(f"  {'next tick':<14}{utc(after.scheduled_for_ms)}: run {after.run_id} is {state}")
-    click.echo(f"  {'payload':<14}{json.dumps(shown.payload, ensure_ascii=True)}")
+        click.echo(f"  {'next tick':<14}{utc(after.scheduled_for_ms)}: run {after.run_id} {stands(after.state)}")
+    click.echo(f"  {'payload':<14}{_value(json.dumps(_payload(shown), ensure_ascii=False))}")
     if not attempts:
         click.echo("\nNo attempt has begun.")
         return
-    click.echo(f"\n{table(_HEADS, [_row(each, now_ms) for each in attempts])}")
+    click.echo(f"\n{table(_HEADS, [_row(each, shown, now_ms) for each in attempts])}")
     if attempts[-1].result is not None:
-        click.echo(f"\nResult: {printable(attempts[-1].result)}")
-    failed = [each.error for each in attempts if each.error is not None and each.error.trace]
-    if failed:
-        trace = "\n".join(f"  {printable(text)}" for text in (failed[-1].trace or "").splitlines())
-        click.echo(f"\nThe last error:\n{trace}")
-    click.echo(f"\nWhat it printed: fleetcron runs log {line.run.run_id}")
+        click.echo(f"\nResult: {_value(attempts[-1].result)}")
+    errors = [each.error for each in attempts if each.error is not None]
+    if errors:
+        _show_error(errors[-1])
+    if any(_printed(each, shown) for each in attempts):
+        click.echo(f"\nWhat it printed: fleetcron runs log {line.run.run_id}")
+    else:
+        click.echo("\nIt has printed nothing.")
+
+
+def _show_error(error: Fault) -> None:
+    """The end of it, which says most; nothing if the table has said it all."""
+    text = error.trace or error.text
+    if not error.trace and text == shortened(text, _CELL - len(error.code) - 2) and "\n" not in text:
+        return
+    lines = text.splitlines()
+    click.echo("\nThe last error:")
+    if len(lines) > _LINES:
+        click.echo(f"  … {len(lines) - _LINES:,} lines before these: --json has them all")
+    for each in lines[-_LINES:]:
+        click.echo(f"  {shortened(printable(each), _LINE)}")
+
+
+def _value(text: str) -> str:
+    return printable(text) if len(text) <= _VALUE else f"{printable(shortened(text, _VALUE))}   (--json has all of it)"
+
+
+def _payload(shown: RunShown) -> dict[str, Any]:
+    """As the handler gets it."""
+    line = shown.line
+    return filled(shown.payload, iso(from_ms(line.run.scheduled_for_ms)), line.name, line.tenant)
+
+
+def _printed(attempt: PastAttempt, shown: RunShown) -> int:
+    """Bytes. Nobody counted them for an attempt that was lost or that runs: then what is kept."""
+    return max(attempt.log_bytes, shown.kept.get(attempt.attempt, 0))
 
 
 def _said(line: RunLine, sentence: str, now_ms: int) -> list[tuple[str, str]]:
@@ -77,7 +112,7 @@ def _said(line: RunLine, sentence: str, now_ms: int) -> list[tuple[str, str]]:
     jitter_ms = run.run_after_ms - run.scheduled_for_ms
     said = [
         ("state", coloured(run.state.value)),
-        ("why", printable(sentence)),
+        ("why", shortened(printable(sentence), _VALUE)),
         ("scheduled for", f"{utc(run.scheduled_for_ms)}   {distance(run.scheduled_for_ms, now_ms)}"),
     ]
     if jitter_ms:
@@ -100,38 +135,41 @@ def _said(line: RunLine, sentence: str, now_ms: int) -> list[tuple[str, str]]:
     return said
 
 
-def _row(attempt: PastAttempt, now_ms: int) -> list[str]:
+def _row(attempt: PastAttempt, shown: RunShown, now_ms: int) -> list[str]:
     error = attempt.error
     lasted = attempt.lasted_ms
+    printed = _printed(attempt, shown)
     far = "" if attempt.progress is None else f" {attempt.progress:.0%} {attempt.note or ''}"
     return [
         str(attempt.attempt),
-        attempt.node_id,
+        printable(attempt.node_id),
         utc(attempt.started_ms),
         f"{rough_text(max(0, now_ms - attempt.started_ms))} so far" if lasted is None else rough_text(lasted),
         coloured(attempt.outcome or "running") + printable(far).rstrip(),
-        f"{attempt.log_bytes:,} bytes" if attempt.log_bytes else "",
-        "" if error is None else printable(f"{error.code}: {error.text}".rstrip(": "))[:100],
+        numbered(printed, "byte") if printed else "",
+        "" if error is None else shortened(printable(f"{error.code}: {error.text}".rstrip(": ")), _CELL),
     ]
 
 
 def _as_json(shown: RunShown, attempts: Sequence[PastAttempt], sentence: str, now_ms: int) -> dict[str, Any]:
-    after = shown.next and shown.next.run
+    after, gone = shown.next and shown.next.run, shown.discarded
     return {
-        **line_json(shown.line, now_ms),
+        **line_json(shown.line, now_ms, {shown.line.run.run_id: shown.way[-1]} if shown.way else {}),
         "why": sentence,
-        "payload": dict(shown.payload),
+        "payload": _payload(shown),
+        "discarded": gone and {"at": instant_json(gone.at_ms), "by": gone.by, "reason": gone.why},
+        "merged_into": list(shown.way),
         "next_run": after
         and {
             "run_id": after.run_id,
             "scheduled_for": instant_json(after.scheduled_for_ms),
             "state": after.state.value,
         },
-        "attempts": [_attempt_json(each) for each in attempts],
+        "attempts": [_attempt_json(each, shown) for each in attempts],
     }
 
 
-def _attempt_json(attempt: PastAttempt) -> dict[str, Any]:
+def _attempt_json(attempt: PastAttempt, shown: RunShown) -> dict[str, Any]:
     error = attempt.error
     return {
         "attempt": attempt.attempt,
@@ -142,7 +180,7 @@ def _attempt_json(attempt: PastAttempt) -> dict[str, Any]:
         "duration_ms": attempt.lasted_ms,
         "error": error and {"code": error.code, "text": error.text, "trace": error.trace},
         "result": None if attempt.result is None else json.loads(attempt.result),
-        "log_bytes": attempt.log_bytes,
+        "log_bytes": _printed(attempt, shown),
         "progress": attempt.progress,
         "note": attempt.note,
     }

@@ -1,7 +1,6 @@
 """`fleetcron runs log`: what an attempt printed; with --follow also what it prints from now on."""
 
 import asyncio
-import json
 import sys
 from collections.abc import AsyncIterator
 from typing import Final
@@ -10,9 +9,9 @@ import click
 
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.moments import as_json as instant_json
-from fleetcron.cli.run import no_such_run, run_argument
-from fleetcron.cli.tables import printable
-from fleetcron.cli.when import json_option
+from fleetcron.cli.run_ids import no_such_run, run_argument
+from fleetcron.cli.tables import harmless
+from fleetcron.cli.when import json_option, json_text
 from fleetcron.store.attempts import LogPage, LogPiece
 from fleetcron.store.store import Store
 
@@ -26,13 +25,17 @@ _LEFT_OUT: Final = "[the rest is left out: of each attempt the first 8 MiB are k
     "--attempt", type=click.IntRange(1, 2**31 - 1), metavar="N", help="Of this attempt. [default: the latest]"
 )
 @click.option("--follow", "-f", is_flag=True, help="Go on until the run is final, from attempt to attempt.")
+@click.option("--raw", is_flag=True, help="As it was written, also what commands a terminal, such as colours.")
 @database_options
 @json_option
-def log(database: Database, run_id: int, attempt: int | None, follow: bool, as_json: bool) -> None:
+def log(database: Database, run_id: int, attempt: int | None, follow: bool, raw: bool, as_json: bool) -> None:
     """Print what RUN wrote to its standard output and error.
 
-    With --json each piece is one line: attempt, seq, at, text, truncated.
+    Control characters are shown as \\x1b, beside line ends and tabs: what a job prints cannot command your terminal,
+    also not through a pager. --raw prints them. With --json each piece is one line: attempt, seq, at, text, truncated.
     """
+    if raw and as_json:
+        raise click.UsageError("--raw and --json exclude each other: in JSON nothing is lost.")
 
     async def work(store: Store) -> None:
         attempts: set[int] = set()
@@ -43,7 +46,7 @@ def log(database: Database, run_id: int, attempt: int | None, follow: bool, as_j
             if follow and attempt is None and page.attempt not in attempts and (attempts or page.attempt > 1):
                 click.secho(f"--- attempt {page.attempt}", fg="cyan", err=True)
             attempts.add(page.attempt)
-            sys.stdout.write(_harmless(piece.text) if sys.stdout.isatty() else piece.text)
+            sys.stdout.write(piece.text if raw else harmless(piece.text))
             sys.stdout.flush()
             if piece.truncated:
                 click.secho(f"\n{_LEFT_OUT}", fg="yellow", err=True)
@@ -81,12 +84,6 @@ async def _pieces(
         await asyncio.sleep(_EVERY_S)
 
 
-def _harmless(text: str) -> str:
-    """Lines and tabs, and nothing that would command a terminal."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in lines)
-
-
 def _as_json(attempt: int, piece: LogPiece) -> str:
     said = {
         "attempt": attempt,
@@ -95,4 +92,4 @@ def _as_json(attempt: int, piece: LogPiece) -> str:
         "text": piece.text,
         "truncated": piece.truncated,
     }
-    return json.dumps(said, ensure_ascii=False)
+    return json_text(said)

@@ -9,6 +9,7 @@ import click
 from fleetcron.cli.asking import answer
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.names import by_option
+from fleetcron.cli.run_ids import RUN_ID, checked_ids
 from fleetcron.cli.tables import coloured, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.store.steering import Steered
@@ -16,7 +17,6 @@ from fleetcron.store.store import Store
 from fleetcron.store.written import Written
 
 LONGEST_REASON = 300
-MOST = 1000  # runs of one call: one transaction
 
 Steer: TypeAlias = Callable[[Store], Awaitable[Written[list[Steered]]]]
 
@@ -31,17 +31,8 @@ def checked_reason(_context: click.Context, _option: click.Parameter, value: str
     return text
 
 
-def checked_ids(_context: click.Context, _argument: click.Parameter, value: tuple[int, ...]) -> tuple[int, ...]:
-    if len(value) > MOST:
-        raise click.BadParameter(f"{len(value):,} runs are too many for one call; at most {MOST:,}")
-    return value
-
-
-RUN_ID = click.IntRange(1, 2**63 - 1)
-
-
 @click.command("cancel")
-@click.argument("run_ids", metavar="ID...", nargs=-1, required=True, type=RUN_ID, callback=checked_ids)
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True, type=RUN_ID, callback=checked_ids)
 @click.option("--reason", metavar="TEXT", callback=checked_reason, help="What the history says.")
 @by_option
 @database_options
@@ -55,7 +46,7 @@ def cancel(database: Database, run_ids: tuple[int, ...], reason: str | None, by:
 
 
 @click.command("replay")
-@click.argument("run_ids", metavar="ID...", nargs=-1, required=True, type=RUN_ID, callback=checked_ids)
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True, type=RUN_ID, callback=checked_ids)
 @by_option
 @database_options
 @json_option

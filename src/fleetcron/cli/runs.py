@@ -1,6 +1,7 @@
 """`fleetcron runs`: the list, and the commands about one run."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import click
@@ -10,13 +11,12 @@ from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import distance, local, utc
 from fleetcron.cli.past import Asked, Page, asked_options
-from fleetcron.cli.tables import coloured, numbered, printable, say_more, table
+from fleetcron.cli.tables import coloured, numbered, printable, say_more, shortened, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.run import RunLine
 from fleetcron.model.states import RunState
 from fleetcron.store.store import Store
 from fleetcron.times.durations import rough_text
-from fleetcron.times.zone import Zone
 
 _HEADS = ("RUN", "JOB", "SCHEDULED FOR", "LOCAL", "STATE", "START", "TOOK", "TRIES", "LANE", "COVERS", "ABOUT")
 _WIDTH = 60
@@ -41,35 +41,58 @@ COMMANDS: Table = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page; how many runs that are planned for later were left out (None: too many to count); and for each merged
+    run on the page the one that does its work."""
+
+    page: Page[RunLine]
+    later: int | None
+    workers: Mapping[int, int]
+
+    @property
+    def lines(self) -> list[RunLine]:
+        """Pages go by number, which is cheap; on a page the latest tick comes first, for runs are planned by job."""
+        return sorted(self.page.lines, key=lambda line: (line.run.scheduled_for_ms, line.run.run_id), reverse=True)
+
+
 @click.group("runs", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
 @asked_options
 @click.option("--state", type=click.Choice([state.value for state in RunState]), help="Only runs in this state.")
+@click.option("--planned", is_flag=True, help="Also runs that are planned for later; only those: --state planned.")
 @database_options
 @json_option
 @click.pass_context
-def command(context: click.Context, database: Database, asked: Asked, state: str | None, as_json: bool) -> None:
-    """List runs, the newest first: one for each tick that is to be worked on, planned ahead of its time.
+def command(
+    context: click.Context, database: Database, asked: Asked, state: str | None, planned: bool, as_json: bool
+) -> None:
+    """List runs up to now, the newest first: one for each tick that is to be worked on.
 
+    Runs are planned ahead of their time; those that are still to come are shown with --planned, --state planned or
+    --to.
     Ticks that have no run are in the ledger: fleetcron ledger.
     """
     if context.invoked_subcommand is not None:
         return
-
-    async def work(store: Store) -> Page[RunLine]:
-        return await asked.page(store, lambda span, limit: store.history.runs(span, state=state, limit=limit))
-
-    page = database.run(work)
+    everything = planned or state is not None or asked.looks_ahead
+    listed = database.run(lambda store: _listed(store, asked, state, everything))
+    page, lines = listed.page, listed.lines
     before = page.before(lambda line: line.run.run_id)
     if as_json:
-        print_json({"runs": [line_json(line, page.now_ms) for line in page.lines], "before": before})
-    elif page.lines:
-        click.echo(table(_HEADS, [_row(line, page.now_ms, page.zone) for line in page.lines]))
+        runs = [line_json(line, page.now_ms, listed.workers) for line in lines]
+        print_json({"runs": runs, "before": before, "planned_later": listed.later})
+    elif lines:
+        click.echo(table(_HEADS, [_row(line, listed) for line in lines]))
         if before is not None:
-            say_more(len(page.lines), f"--before {before}")
-        if any(_is_due(line, page.now_ms) for line in page.lines):
+            say_more(len(lines), f"--before {before}")
+        _say_later(listed.later)
+        if any(_is_due(line, page.now_ms) for line in lines):
             click.echo(
                 "What is due waits for a worker with a free slot. Why one of them waits: fleetcron runs why RUN."
             )
+    elif listed.later != 0:
+        click.echo("No run like that has come to its tick yet." if state else "No run has come to its tick yet.")
+        _say_later(listed.later)
     elif asked.is_for_all and state is None:
         click.echo("No run yet. A scheduler creates each one shortly before its tick.")
         click.echo("Is one running? fleetcron nodes. When is the next tick? fleetcron jobs.")
@@ -77,12 +100,28 @@ def command(context: click.Context, database: Database, asked: Asked, state: str
         click.echo("No run is like that. Ticks without a run are in the ledger: fleetcron ledger.")
 
 
+async def _listed(store: Store, asked: Asked, state: str | None, everything: bool) -> Listed:
+    page = await asked.page(
+        store, lambda span, limit: store.history.runs(span, state=state, limit=limit, later=everything)
+    )
+    later = 0 if everything else await store.history.later(asked.span)
+    merged = [line.run.run_id for line in page.lines if line.run.state is RunState.MERGED]
+    return Listed(page, later, await store.history.covering(merged) if merged else {})
+
+
+def _say_later(later: int | None) -> None:
+    if later is None:
+        click.echo("Runs that are planned for later are not shown: --planned")
+    elif later:
+        click.echo(f"{numbered(later, 'run')} planned for later {'is' if later == 1 else 'are'} not shown: --planned")
+
+
 def _is_due(line: RunLine, now_ms: int) -> bool:
     return line.run.state is RunState.PLANNED and line.node_id is None and line.run.run_after_ms <= now_ms
 
 
-def _row(line: RunLine, now_ms: int, zone: Zone | None) -> list[str]:
-    run = line.run
+def _row(line: RunLine, listed: Listed) -> list[str]:
+    run, now_ms, zone = line.run, listed.page.now_ms, listed.page.zone
     lasted = line.lasted_ms(now_ms)
     return [
         str(run.run_id),
@@ -95,7 +134,7 @@ def _row(line: RunLine, now_ms: int, zone: Zone | None) -> list[str]:
         str(run.attempt) if run.attempt > 1 else "",
         run.lane if run.lane != "live" else run.kind if run.kind != "tick" else "",
         covers_words(line),
-        about(line, now_ms),
+        _about(line, now_ms, listed.workers),
     ]
 
 
@@ -112,7 +151,7 @@ def _start(line: RunLine, now_ms: int) -> str:
     return f"{when} ({jitter_ms / 1000:g} s jitter)" if jitter_ms else when
 
 
-def about(line: RunLine, now_ms: int) -> str:
+def _about(line: RunLine, now_ms: int, workers: Mapping[int, int]) -> str:
     """What else there is to say in a list: where it runs, when it is tried again, what it waits for, why it ended."""
     run = line.run
     if line.waiting is not None:
@@ -124,10 +163,11 @@ def about(line: RunLine, now_ms: int) -> str:
         said = f"next try {distance(line.next_ms, now_ms)}: {run.reason or ''}".rstrip(": ")
     elif run.state is RunState.SUCCEEDED:
         return ""
+    elif run.run_id in workers:
+        said = f"run {workers[run.run_id]} does its work"
     else:
-        said = run.reason or ""
-    said = printable(said)
-    return said if len(said) <= _WIDTH else f"{said[: _WIDTH - 1]}…"
+        said = (run.reason or "").removeprefix(f"{run.state}: ")
+    return shortened(printable(said), _WIDTH)
 
 
 def covers_words(line: RunLine) -> str:
@@ -137,7 +177,7 @@ def covers_words(line: RunLine) -> str:
     return f"{numbered(line.run.covers, 'tick')}, {utc(start)} to {utc(end)}"
 
 
-def line_json(line: RunLine, now_ms: int) -> dict[str, Any]:
+def line_json(line: RunLine, now_ms: int, workers: Mapping[int, int]) -> dict[str, Any]:
     run, waiting = line.run, line.waiting
     window = run.window_ms
     return {
@@ -164,6 +204,7 @@ def line_json(line: RunLine, now_ms: int) -> dict[str, Any]:
         "round": run.round,
         "reason": run.reason,
         "covered_by": run.covered_by,
+        "worked_by": workers.get(run.run_id),
         "asked_by": run.asked_by,
         "node_id": line.node_id,
         "progress": line.progress,

@@ -23,7 +23,7 @@ from fleetcron.cli.tables import numbered
 from fleetcron.config import Config
 from fleetcron.config.kinds import masked
 from fleetcron.errors import StoreUnavailable
-from fleetcron.node import Node, collect_less_often, stop_on_signals
+from fleetcron.node import Node, stop_on_signals, tune_interpreter
 from fleetcron.scheduler import sync
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ _shards = click.option(
     "--shards", metavar="NUMBER", help="Slices of the fleet's jobs, the same on every node. [default: 16]"
 )
 _pools = click.option(
-    "--pool", "pools", multiple=True, metavar="NAME=SLOTS",
+    "--pool", "--pools", "pools", multiple=True, metavar="NAME=SLOTS",
     help="A pool that it serves, and how many runs at a time. Repeatable. [default: default=10]",
 )  # fmt: skip
 _handlers = click.option(
@@ -128,7 +128,7 @@ def _text(value: str | tuple[str, ...] | None) -> str | None:
 async def _serve(config: Config, loaded: Loaded, app: Fleetcron | None, *, wait: bool) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
-    collect_less_often()
+    tune_interpreter()
     node = await _started(config, stop, wait=wait)
     if node is None:
         return
@@ -173,6 +173,8 @@ def _tell(report: Report) -> None:
     log.info("jobs of the files: %s", counts)
     for job in report.refused:
         log.warning("the job %s was refused: %s", job.full_name, job.applied.reason)
+    for warning, names in report.warnings.items():
+        log.warning("%s: %s", ", ".join(names), warning)
 
 
 async def _greet(node: Node) -> None:

@@ -11,7 +11,8 @@ _COLOURS: Mapping[str, str] = {
     "paused": "yellow", "waiting": "yellow", "retrying": "yellow", "changed": "yellow", "skipped": "yellow",
     "missed": "red", "dead": "red", "refused": "red", "silent": "red",
 }  # fmt: skip
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# what a terminal obeys, takes for a line end, or turns the text after it around with
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def coloured(word: str, *, text: str | None = None) -> str:
@@ -22,7 +23,22 @@ def coloured(word: str, *, text: str | None = None) -> str:
 
 def printable(text: str) -> str:
     """What somebody else wrote, without what would command a terminal."""
-    return _UNSEEN.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return _UNSEEN.sub(lambda found: _escaped(ord(found[0])), text)
+
+
+def harmless(text: str) -> str:
+    """The same of a text that has lines and tabs, which stay."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in lines)
+
+
+def shortened(text: str, most: int) -> str:
+    """One line that fits; an ellipsis says that there is more."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _escaped(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -7,28 +7,24 @@ import click
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.limits import (
-    changed_json,
-    differences,
-    done,
+    change,
     figure,
     figure_or_none,
     given,
-    mistakes_as_flags,
-    say_looked,
+    limited_json,
     unknown,
-    usage_json,
     used,
     waiting,
 )
-from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import utc
 from fleetcron.cli.names import by_option
-from fleetcron.cli.tables import coloured, limit_option, say_more, table
+from fleetcron.cli.tables import limit_option, say_more, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.tenant import Tenant
 from fleetcron.store.limits import TenantLine
 from fleetcron.store.looking import Changed
 from fleetcron.store.store import Store
+from fleetcron.store.written import Written
 
 COMMANDS: Table = {
     "show": ("fleetcron.cli.tenants:show", "Show what a tenant may have and what it uses."),
@@ -50,7 +46,9 @@ def command(context: click.Context, database: Database, after: str, limit: int, 
     found = [line for line in database.run(lambda store: store.limits.tenants()) if line.tenant.name > after]
     lines, last = found[:limit], found[limit - 1].tenant.name if len(found) > limit else None
     if as_json:
-        print_json({"tenants": [_json(line) for line in lines], "after": last})
+        print_json(
+            {"tenants": [limited_json(line.tenant, line.usage, line.updated_ms) for line in lines], "after": last}
+        )
     elif lines:
         heads = ("NAME", "WEIGHT", "JOBS", "RUNNING", "WAITING", "RATE")
         click.echo(table(heads, [_row(line) for line in lines]))
@@ -68,7 +66,7 @@ def show(database: Database, name: str, as_json: bool) -> None:
     """Show what NAME may have and what it uses."""
     line = database.run(lambda store: _known(store, name))
     if as_json:
-        print_json(_json(line))
+        print_json(limited_json(line.tenant, line.usage, line.updated_ms))
         return
     tenant, usage = line.tenant, line.usage
     plain = Tenant(name).as_document()
@@ -77,7 +75,8 @@ def show(database: Database, name: str, as_json: bool) -> None:
     click.echo(f"{name} ({set_at})")
     rows = [[f"  {field}", value, "" if value != str(plain[field] or "none") else "default"] for field, value in limits]
     click.echo(table((), rows))
-    click.echo(f"  jobs: {used(usage.jobs - usage.ended, tenant.max_jobs)}, and {usage.ended:,} that have ended")
+    ended = "has" if usage.ended == 1 else "have"
+    click.echo(f"  jobs: {used(usage.jobs - usage.ended, tenant.max_jobs)}, and {usage.ended:,} that {ended} ended")
     click.echo(f"  running: {used(usage.in_flight, tenant.max_in_flight)}")
     click.echo(f"  waiting: {waiting(usage) or 0}")
 
@@ -96,9 +95,7 @@ def show(database: Database, name: str, as_json: bool) -> None:
 def set_limits(database: Database, name: str, by: str, as_json: bool, **options: Any) -> None:
     """Set the share and the limits of NAME, whether it has jobs already or not. What is not said stays as it is."""
     fields = given(options)
-    with mistakes_as_flags():
-        changed = done(database.run(lambda store: store.limits.put_tenant(name, fields, actor=by)))
-    _say(name, changed, as_json)
+    change(database, Tenant(name), lambda store: store.limits.put_tenant(name, fields, actor=by), as_json)
 
 
 @click.command("reset")
@@ -109,11 +106,11 @@ def set_limits(database: Database, name: str, by: str, as_json: bool, **options:
 def reset(database: Database, name: str, by: str, as_json: bool) -> None:
     """Give NAME the defaults again: an equal share, and no limits. Its jobs stay."""
 
-    async def work(store: Store) -> Changed[Tenant]:
+    async def work(store: Store) -> Written[Changed[Tenant]]:
         await _known(store, name)
-        return done(await store.limits.delete_tenant(name, actor=by))
+        return await store.limits.delete_tenant(name, actor=by)
 
-    _say(name, database.run(work), as_json)
+    change(database, Tenant(name), work, as_json)
 
 
 async def _known(store: Store, name: str) -> TenantLine:
@@ -122,18 +119,6 @@ async def _known(store: Store, name: str) -> TenantLine:
         names = [each.tenant.name for each in await store.limits.tenants()]
         raise unknown("tenant", name, names, "`fleetcron tenants` lists them all")
     return line
-
-
-def _say(name: str, changed: Changed[Tenant], as_json: bool) -> None:
-    if as_json:
-        print_json({"name": name, **changed_json(changed)})
-        return
-    before, after = changed.before or Tenant(name), changed.after or Tenant(name)
-    if before == after:
-        click.echo(f"{name}: unchanged.")
-    else:
-        click.echo(f"{name}: {coloured('changed')}: {differences(before.as_document(), after.as_document())}.")
-    say_looked(changed)
 
 
 def _row(line: TenantLine) -> list[str]:
@@ -147,12 +132,3 @@ def _row(line: TenantLine) -> list[str]:
         waiting(usage),
         f"{rate}, burst {tenant.burst}" if rate and tenant.burst > 1 else rate,
     ]
-
-
-def _json(line: TenantLine) -> dict[str, Any]:
-    return {
-        "name": line.tenant.name,
-        **line.tenant.as_document(),
-        **usage_json(line.usage),
-        "updated_at": instant_json(line.updated_ms),
-    }

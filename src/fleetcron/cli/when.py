@@ -1,6 +1,7 @@
 """The options that describe a schedule on the command line, shared by the commands that take one."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,7 @@ from fleetcron.times.timetable import Timetable
 from fleetcron.times.zones import zone
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+_COMMANDS = re.compile(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")  # beside what JSON escapes itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +102,10 @@ after_option = click.option(
 
 
 def print_json(value: object) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    click.echo(json_text(value, indent=2))
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """JSON that can be read in a terminal: letters as they are, and nothing that would command it."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

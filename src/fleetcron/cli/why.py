@@ -9,13 +9,13 @@ from fleetcron.cli.ledger import words
 from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import instant_ms, utc
 from fleetcron.cli.names import no_such_job, split
-from fleetcron.cli.run import no_such_run
+from fleetcron.cli.run_ids import no_such_run
+from fleetcron.cli.sentence import told
 from fleetcron.cli.tables import numbered, printable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.errors import ScheduleError
 from fleetcron.model.situation import Situation
 from fleetcron.model.standing import Standing
-from fleetcron.policy.why import why
 from fleetcron.scheduler.tables import Tables, build
 from fleetcron.store.history import LedgerLine
 from fleetcron.store.store import Store
@@ -39,7 +39,8 @@ def command(database: Database, what: str, as_json: bool) -> None:
     if not at and not (what.isascii() and what.isdigit() and len(what) < _DIGITS):
         raise ScheduleError(
             f"'{what}' is neither the number of a run nor JOB@INSTANT",
-            hint="such as: fleetcron why 812, or: fleetcron why nightly-report@2027-01-01T02:00:00Z",
+            hint="such as: fleetcron why 812 (numbers are in: fleetcron runs),"
+            " or: fleetcron why nightly-report@2027-01-01T02:00:00Z",
         )
     at_ms = instant_ms(instant, "INSTANT") if at else None
 
@@ -57,15 +58,20 @@ async def _of_run(store: Store, run_id: int) -> Answered:
     known = await store.situations.of_run(run_id)
     if known is None:
         raise no_such_run(run_id)
-    return why(known), _run_json(known)
+    return await _told(store, known)
+
+
+async def _told(store: Store, known: Situation) -> Answered:
+    said, way = await told(store, known)
+    return said, {**_run_json(known), "merged_into": way}
 
 
 async def _of_tick(store: Store, job: str, at_ms: int) -> Answered:
     tenant, name = split(job)
     answer = await store.situations.of_tick(tenant, name, at_ms)
     if answer.situation is not None:
-        run_id = answer.situation.line.run.run_id
-        return f"run {run_id}: {why(answer.situation)}", _run_json(answer.situation)
+        said, found = await _told(store, answer.situation)
+        return f"run {answer.situation.line.run.run_id}: {said}", found
     data: dict[str, Any] = {"tenant": tenant, "name": name, "scheduled_for": instant_json(at_ms), "state": None}
     if answer.ledger is not None:
         return _ledger(answer.ledger), {**data, "state": answer.ledger.answer.answer}

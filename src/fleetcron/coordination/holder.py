@@ -8,7 +8,7 @@ happen. A process that was asleep past that moment finds that it holds nothing.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -26,6 +26,7 @@ from fleetcron.store.hints import LOST
 from fleetcron.store.nodes import Node, Nodes
 from fleetcron.store.shards import FleetView, Shards
 from fleetcron.store.written import Ok, Refused, Unknown, Written
+from fleetcron.times.words import ranges
 
 T = TypeVar("T")
 
@@ -176,7 +177,7 @@ class Holder:
         if lost:
             self._drop(lost)
             self.churn.lost += len(lost)
-            log.warning("%s lost %s", self.node.node_id, ", ".join(map(str, lost)))
+            log.warning("%s lost %s", self.node.node_id, _named(lost))
 
     async def _say_alive(self) -> None:
         if self._joined:
@@ -268,7 +269,7 @@ class Holder:
         step("shards.released")
         if released:
             self.churn.given_back += len(released)
-            log.info("%s gave back %s", self.node.node_id, ", ".join(map(str, released)))
+            log.info("%s gave back %s", self.node.node_id, _named(released))
 
     async def _take(self, keys: Sequence[ShardKey]) -> None:
         for region, group in groupby(sorted(keys), key=lambda key: key.region):
@@ -280,7 +281,7 @@ class Holder:
             if taken:
                 self._hold(taken, sent_ms)
                 self.churn.gained += len(taken)
-                log.info("%s took %s", self.node.node_id, ", ".join(map(str, taken)))
+                log.info("%s took %s", self.node.node_id, _named(taken))
 
     def _earliest_end_ms(self, view: FleetView, moves: Moves) -> int:
         """How long until there may be something to take: when a lease of somebody else runs out."""
@@ -332,7 +333,15 @@ class Holder:
             self._stepped_down |= late
             self.churn.stepped_down += len(late)
             self.changed.set()
-            log.warning("%s could not renew in time: %s", self.node.node_id, ", ".join(map(str, sorted(late))))
+            log.warning("%s could not renew in time: %s", self.node.node_id, _named(late))
+
+
+def _named(held: Iterable[Held]) -> str:
+    """`*/0 to 15 (term 3)`: those of one region and term together, for most nodes hold many."""
+    alike = groupby(sorted(held, key=lambda one: (one.region, one.term, one.shard)), lambda one: (one.region, one.term))
+    return ", ".join(
+        f"{region}/{ranges([one.shard for one in group])} (term {term})" for (region, term), group in alike
+    )
 
 
 async def _pass_on(one: asyncio.Event, other: asyncio.Event) -> None:

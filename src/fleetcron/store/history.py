@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fleetcron.model.answer import Answer
@@ -12,6 +12,8 @@ from fleetcron.store.engine import Call, Engine, Row, Script
 from fleetcron.store.rows import ids, rows
 
 _LAST_ID: Final = 2**63 - 1
+_LATER: Final = 1000  # as far as people count what is planned
+_NOTED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +28,27 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Discarded:
+    at_ms: int
+    why: str
+    by: str | None  # None: the event that says so is gone
+
+
+@dataclass(frozen=True, slots=True)
 class RunShown:
-    """A run with its payload as its job had it (templates are filled in when it starts), and the next tick's run."""
+    """A run with its payload as its job had it (templates are filled in when it starts), and the next tick's run.
+
+    `kept` has the bytes of output that the store has, by attempt. `way` are the runs that a merged one was merged into,
+    one after the other; `worker` is the last of them, which does the work.
+    """
 
     line: RunLine
     payload: Mapping[str, Any]
     next: RunLine | None
+    kept: Mapping[int, int] = field(default_factory=dict)
+    discarded: Discarded | None = None
+    way: Sequence[int] = ()
+    worker: RunLine | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +82,37 @@ class History:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def runs(self, span: Span, *, state: str | None = None, limit: int = 100) -> Sequence[RunLine]:
-        """The newest first. Which runs make the page is found in the smallest table that knows; then all is joined."""
+    async def runs(
+        self, span: Span, *, state: str | None = None, limit: int = 100, later: bool = True
+    ) -> Sequence[RunLine]:
+        """The newest first. Which runs make the page is found in the smallest table that knows; then all is joined.
+        Without `later`, runs whose tick is still to come are left out, unless they have ended or a state is named."""
 
         def script() -> Script[list[RunLine]]:
             [facts] = yield "fleet_now", {}
-            found = yield _page(span, state, facts["now_ms"], limit)
+            found = yield _page(span, state, facts["now_ms"], limit, later)
             return (yield from run_lines((row["run_id"] for row in found), facts["now_ms"]))
+
+        return await self._engine.read(script)
+
+    async def later(self, span: Span) -> int | None:
+        """How many runs of a job, a tenant or the fleet are planned for later; None: too many to count."""
+
+        def script() -> Script[int | None]:
+            [facts] = yield "fleet_now", {}
+            asked = {"tenant": span.tenant, "name": span.name, "now_ms": facts["now_ms"], "most": _LATER}
+            [row] = yield "runs_later_count", asked
+            return row["runs"] or 0 if row["looked"] < _LATER else None
+
+        return await self._engine.read(script)
+
+    async def covering(self, run_ids: Iterable[int]) -> Mapping[int, int]:
+        """For each of these that was merged, the run that does its work: the last one on its way."""
+
+        def script() -> Script[dict[int, int]]:
+            wanted = sorted(run_ids)
+            into = yield from _into(wanted)
+            return {run_id: _way(into, run_id)[-1] for run_id in wanted if run_id in into}
 
         return await self._engine.read(script)
 
@@ -88,7 +129,19 @@ class History:
             after = yield "runs_next_of_job", {"run_id": run_id}
             following = yield from run_lines((row["run_id"] for row in after), facts["now_ms"])
             payload = json.loads(own[0]["payload"] if own else found[0]["definition"])
-            return RunShown(line, payload if own else payload["payload"], following[0] if following else None)
+            sizes = yield "attempt_logs_sizes", {"run_id": run_id}
+            noted = yield "runs_discarded", {"run_id": run_id, "most": _NOTED}
+            way = _way((yield from _into([run_id])), run_id)
+            workers = yield from run_lines(way[-1:], facts["now_ms"])
+            return RunShown(
+                line,
+                payload if own else payload["payload"],
+                following[0] if following else None,
+                {row["attempt"]: int(row["bytes"]) for row in sizes},
+                _discarded(run_id, noted),
+                way,
+                workers[0] if workers else None,
+            )
 
         return await self._engine.read(script)
 
@@ -122,9 +175,10 @@ def _parameters(span: Span) -> dict[str, object]:
     }
 
 
-def _page(span: Span, state: str | None, now_ms: int, limit: int) -> Call:
+def _page(span: Span, state: str | None, now_ms: int, limit: int, later: bool) -> Call:
     """Where to look for a page of runs. All filters hold everywhere; each statement has those that its place needs."""
     page = {"before_id": span.before_id or _LAST_ID, "from_ms": span.from_ms, "to_ms": span.to_ms, "most": limit}
+    past: dict[str, object] = {"state": state, "due_ms": None if later or state is not None else now_ms}
     tenant: dict[str, object] = {"tenant": span.tenant}
     job = tenant | {"name": span.name}
     match state:
@@ -133,15 +187,15 @@ def _page(span: Span, state: str | None, now_ms: int, limit: int) -> Call:
         case "waiting":
             return "runs_page_waiting", page | job
     if span.name is not None:
-        return "runs_page_of_job", page | job | {"state": state, "now_ms": now_ms}
+        return "runs_page_of_job", page | job | past | {"now_ms": now_ms}
     match state:
         case "planned":
             return "runs_page_planned", page | tenant | {"now_ms": now_ms}
         case "dead":
             return "runs_page_dead", page | tenant
     if span.tenant is not None:
-        return "runs_page_of_tenant", page | tenant | {"state": state}
-    return "runs_page", page | {"state": state}
+        return "runs_page_of_tenant", page | tenant | past
+    return "runs_page", page | past
 
 
 def run_lines(run_ids: Iterable[int], now_ms: int) -> Script[list[RunLine]]:
@@ -150,6 +204,29 @@ def run_lines(run_ids: Iterable[int], now_ms: int) -> Script[list[RunLine]]:
     if text == "[]":
         return []
     return [_run_line(row) for row in (yield "runs_told", {"ids": text, "now_ms": now_ms})]
+
+
+def _into(run_ids: Sequence[int]) -> Script[dict[int, int]]:
+    """Which run each was merged into, of these and of all on their way."""
+    if not run_ids:
+        return {}
+    return {row["run_id"]: row["covered_by"] for row in (yield "runs_covering", {"ids": ids(run_ids)})}
+
+
+def _way(into: Mapping[int, int], run_id: int) -> list[int]:
+    """A run is merged into one of a later tick, so this ends; a damaged table must not keep us either."""
+    way: list[int] = []
+    while run_id in into and len(way) < len(into):
+        run_id = into[run_id]
+        way.append(run_id)
+    return way
+
+
+def _discarded(run_id: int, noted: Sequence[Row]) -> Discarded | None:
+    if not noted:
+        return None
+    who = (row["actor"] for row in noted if row["detail"] and run_id in json.loads(row["detail"]).get("runs", ()))
+    return Discarded(noted[0]["discarded_ms"], noted[0]["discarded_why"] or "", next(who, None))
 
 
 def _run_line(row: Row) -> RunLine:

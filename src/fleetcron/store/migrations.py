@@ -78,10 +78,9 @@ async def require_current(engine: Engine) -> None:
     """For those who do not migrate: raise unless the tables are the ones this program knows."""
     found = await status(engine)
     if found.pending:
-        has = f"are at {found.applied[-1].number}" if found.applied else "do not exist"
-        raise SchemaError(
-            f"the tables {has}, this program needs {found.pending[-1].number}", hint="run `fleetcron migrate`"
-        )
+        has = f"are at version {found.applied[-1].number}" if found.applied else "do not exist"
+        needed = f"this program needs version {found.pending[-1].number} of them"
+        raise SchemaError(f"the tables {has}, {needed}", hint="run `fleetcron migrate`")
 
 
 async def migrate(engine: Altering) -> list[Migration]:

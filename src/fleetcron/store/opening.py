@@ -24,7 +24,10 @@ async def open_engine(url: str, *, clock: Clock, deadline_s: float = 5.0, connec
         except ModuleNotFoundError as missing:
             if missing.name != "asyncpg":
                 raise
-            hint = "run `pip install 'fleetcron[postgres]'`"
+            hint = (
+                "install the extra fleetcron[postgres]: `pip install 'fleetcron[postgres]'`, or with uv"
+                " `uv pip install 'fleetcron[postgres]'`; in a clone, whose .venv has no pip: `make setup`"
+            )
             raise StoreError("the PostgreSQL driver is not installed", hint=hint) from missing
         return await PostgresEngine.open(url, deadline_s=deadline_s, connections=connections)
     raise StoreError(f"'{masked(url)}' is not the URL of a database", hint=f"write {FORMS}")
