@@ -134,7 +134,10 @@ def test_backfill_refuses_what_is_absurd(ready: Folder) -> None:
     assert "227,928 ticks lie there, and the limit is 10,000" in ready(*call, code=2).stderr
     assert "the limit is 20" in ready(*call, "--limit", "20", code=2).stderr
     wrong = ready("jobs", "backfill", "sync", "--from", "2026-01-02", "--to", "2026-01-01", code=2)
-    assert wrong.stderr == "error: the stretch ends before it begins\n"
+    assert wrong.stderr == (
+        "error: the stretch ends before it begins: its end is now if none is given,"
+        " and what is to come is planned anyway\n"
+    )
     assert "is not an instant" in ready("jobs", "backfill", "sync", "--from", "yesterday", code=2).stderr
     assert sql(ready, "SELECT * FROM runs") == []
 

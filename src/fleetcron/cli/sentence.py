@@ -16,8 +16,6 @@ async def told(store: Store, known: Situation) -> tuple[str, list[int]]:
 
 def sentence(known: Situation, shown: RunShown | None) -> str:
     said = why(known)
-    state = known.line.run.state
-    said = said.replace(f"{state}: {state}: ", f"{state}: ", 1)  # the reason may begin with the state too
     if shown is None or not shown.way:
         return said
     first, last = shown.way[0], shown.way[-1]

@@ -70,7 +70,9 @@ class Wish:
         if self.attempts is not None and not 1 <= self.attempts <= _MOST_ATTEMPTS:
             yield Mistake("/attempts", f"{self.attempts} is not from 1 to {_MOST_ATTEMPTS}", "1 is: no retries")
         if self.backoff is not None and not (isfinite(self.backoff) and 1 <= self.backoff <= _MOST_BACKOFF):
-            yield Mistake("/backoff", f"{self.backoff} is not from 1 to {_MOST_BACKOFF:.0f}", "4 is: delays four times")
+            yield Mistake(
+                "/backoff", f"{self.backoff} is not from 1 to {_MOST_BACKOFF:.0f}", "4 makes delays four times as long"
+            )
         if self.for_ms is not None and self.for_ms <= 0:
             yield Mistake("/for", "is not longer than 0", "write it as 30m, 2h or 1d")
         if self.reason is None and not self.keeps_end:

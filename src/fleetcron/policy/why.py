@@ -36,7 +36,8 @@ def why(known: Situation) -> str:
         case RunState.MERGED:
             return f"merged into run {line.run.covered_by}{_because(line)}"
         case RunState.SKIPPED | RunState.EXPIRED | RunState.CANCELLED as state:
-            return f"{state}{_because(line)}"
+            reason = line.run.reason or ""
+            return reason if reason.startswith(f"{state}: ") else f"{state}{_because(line)}"
 
 
 # -- runs that are not final

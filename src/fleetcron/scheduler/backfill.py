@@ -101,7 +101,9 @@ async def backfill(
 
 async def _stretch(store: Store, tables: Tables, tenant: str, name: str, from_ms: int, to_ms: int) -> _Stretch:
     if to_ms <= from_ms:
-        raise RefusedError("the stretch ends before it begins")
+        raise RefusedError(
+            "the stretch ends before it begins: its end is now if none is given, and what is to come is planned anyway"
+        )
     found = await store.jobs.find([(tenant, name)])
     standing = found.standings.get((tenant, name))
     if standing is None:
