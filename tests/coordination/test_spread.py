@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fleetcron.coordination.spread import Moves, deserted, spread
 from fleetcron.model.shard import ShardKey
 
-ROUNDS = 2  # after the last change: one to give back, one to take
+ROUNDS = 3  # after the last change: to give back, to take, and once more for who gave back while others had looked
 
 
 def keys(*shards: int, region: str = "*") -> tuple[ShardKey, ...]:

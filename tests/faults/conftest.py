@@ -1,4 +1,4 @@
-"""PostgreSQL and SQLite as the store's own tests have them, and a fleet of processes."""
+"""PostgreSQL and SQLite as the store's own tests have them, a fleet of processes, and workers under siege."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,10 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.faults.fleet import Fleet, fleet
+from tests.faults.work_patient import patient
+from tests.faults.work_stage import cradle, postgres_siege, siege, sqlite_siege
 from tests.services.guard import Guard
 from tests.store.conftest import own_postgres, postgres18_url, sqlite_file_url, store_template18
 
-__all__ = ["own_postgres", "postgres18_url", "processes", "sqlite_file_url", "store_template18"]
+__all__ = [
+    "cradle", "own_postgres", "patient", "postgres18_url", "postgres_siege", "processes", "siege", "sqlite_file_url",
+    "sqlite_siege", "store_template18",
+]  # fmt: skip
 
 
 @pytest.fixture

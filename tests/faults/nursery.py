@@ -1,24 +1,25 @@
 """A process that has everything imported and forks a life at a time: a life costs no start of an interpreter.
 
-Run as a program it reads one JSON line per life from its standard input and answers with one when that life has ended.
+Run as a program it is told the module whose `live(wish)` a life is (after `warm_up()`, if it has that), and whether to
+wait for its end. It reads one JSON line per life from its standard input, and answers with the status at which the life
+has ended, or with its process id.
 """
 
-import asyncio
+import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 import traceback
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from fleetcron import steps
-from tests.faults.node import Fault
-from tests.faults.story import life
+from fleetcron.store.statements import ENGINES, Statements
 from tests.services.guard import Guard
 
 ROOT = Path(__file__).parents[2]
@@ -26,45 +27,53 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Ended:
-    """How a life ended: by its own hand (-9), or whole, with how often it passed each step and what time it was."""
+    """How a life ended: by a signal, or whole (0), and what it said with its last line."""
 
     signal: int
-    passed: Counter[str]
-    now_ms: int
-    log: str
+    said: Mapping[str, Any]
 
 
 class Nursery:
+    """`folder` has the log of every life: what it prints."""
+
     def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
         self._process = process
-        self._folder = folder
+        self.folder = folder
         self._lives = 0
 
-    def live(self, url: str, number: int, fault: str | None = None) -> Ended:
-        """One life; `fault` is as in `kill tick.written 3`."""
+    def born(self, wish: Mapping[str, Any]) -> int:
+        """The process id of a life that goes on by itself; its wish says where its `log` is."""
+        return self._answer(wish)
+
+    def lived(self, **wish: Any) -> Ended:
+        """A life from its beginning to its end."""
         self._lives += 1
-        log = self._folder / f"{self._lives}.log"
-        wish = {"url": url, "number": number, "fault": fault or "kill never 1", "log": str(log)}
+        log = self.folder / f"{self._lives}.log"
+        status = self._answer({**wish, "log": str(log)})
+        if os.WIFSIGNALED(status):
+            return Ended(os.WTERMSIG(status), {})
+        said = log.read_text()
+        assert os.WEXITSTATUS(status) == 0, said
+        return Ended(0, json.loads(said.splitlines()[-1]))
+
+    def _answer(self, wish: Mapping[str, Any]) -> int:
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps(wish) + "\n")
         self._process.stdin.flush()
-        status = int(self._process.stdout.readline())
-        said = log.read_text()
-        if os.WIFSIGNALED(status):
-            return Ended(os.WTERMSIG(status), Counter(), 0, said)
-        assert os.WEXITSTATUS(status) == 0, said
-        last = json.loads(said.splitlines()[-1])
-        return Ended(0, Counter(last["passed"]), last["now_ms"], said)
+        return int(self._process.stdout.readline())
 
 
 @contextmanager
-def nursery(guard: Guard, folder: Path) -> Iterator[Nursery]:
+def nursery(guard: Guard, folder: Path, module: str, *, waits: bool) -> Iterator[Nursery]:
+    """`waits` if lives are `lived`, one after the other; otherwise they are `born`."""
+    path = os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]).rstrip(os.pathsep)
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.nursery"],
+        [sys.executable, "-m", "tests.faults.nursery", module, "waits" if waits else ""],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
         text=True,
         start_new_session=True,
     )
@@ -78,34 +87,34 @@ def nursery(guard: Guard, folder: Path) -> Iterator[Nursery]:
         process.kill()
 
 
-async def tell(url: str, number: int) -> int:
-    async with life(url, number) as one:
-        await one.tell()
-        return one.clock.now_ms()
-
-
-def child(wish: dict[str, Any]) -> None:
-    log = os.open(wish["log"], os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    fault = Fault.parsed(wish["fault"])
-    steps.on_step(fault)
-    now_ms = asyncio.run(tell(wish["url"], wish["number"]))
-    print(json.dumps({"passed": fault.seen, "now_ms": now_ms}), flush=True)
-
-
 def main() -> None:
-    asyncio.run(tell(":memory:", 0))  # what is parsed and computed once is there for every child
+    module, waits = import_module(sys.argv[1]), bool(sys.argv[2])
+    if not waits:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever dies leaves nothing behind
+    for engine in ENGINES:
+        Statements.for_engine(engine)
+    if hasattr(module, "warm_up"):
+        module.warm_up()
+    gc.freeze()  # so that no life copies what it only reads
     for line in sys.stdin:
         pid = os.fork()
         if not pid:
-            try:
-                child(json.loads(line))
-            except BaseException:
-                traceback.print_exc()
-                os._exit(1)
-            os._exit(0)
-        print(os.waitpid(pid, 0)[1], flush=True)
+            _live(module, json.loads(line))
+        print(os.waitpid(pid, 0)[1] if waits else pid, flush=True)
+
+
+def _live(module: Any, wish: dict[str, Any]) -> NoReturn:
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        log = os.open(wish["log"], os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        for number in (1, 2):
+            os.dup2(log, number)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        module.live(wish)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from fleetcron.store.claims import Claim
 from fleetcron.store.ends import Ended
 from fleetcron.store.written import Ok, Refused
 from tests.faults.actors import PATIENCE_S, Actor, two_actors
+from tests.faults.work_off import to_the_end
 from tests.services.postgres import Template
 from tests.store.engines import DatabaseClock
 from tests.worker.inspection import Inspector, Rules
@@ -127,29 +128,6 @@ class Scene:
         assert [*stops[0].errors, *stops[1].errors] == []
         return True
 
-    async def to_the_end(self, by: str) -> None:
-        """One worker does what is left. The clock goes on only when the store says that there is something then."""
-        shop, inspector = self.first, Inspector(self.first, self.jobs, self.rules)
-        for _ in range(60):
-            tables = await inspector.look()
-            held = [lease for lease in tables.leases.values() if lease["node_id"] is not None]
-            await shop.promote()
-            claimed = []
-            for pool in ("p1", "p2"):
-                claimed += await shop.claimed(by, pool)
-                inspector.nothing_idle(await inspector.look(), pool, 1, 1)
-            for lease in held:
-                await shop.finish(lease["node_id"], lease["run_id"], lease["attempt"])
-            if not held and not claimed:
-                found = await shop.store.queue.next_look(["p1", "p2"])
-                whens = [when for when in (found.upcoming_ms, found.look_ms) if when is not None]
-                if not whens:
-                    break
-                await shop.clock.set(max(shop.now + 1, min(whens)))
-        tables = await inspector.look()
-        assert (tables.queue, tables.leases, tables.upcoming) == ({}, {}, {})
-        assert all(run["finished_ms"] is not None for run in tables.runs.values())
-
 
 @pytest.fixture
 def scene(store_template18: Template) -> Iterator[Scene]:
@@ -244,7 +222,7 @@ async def nobody_has_the_handler(shop: Shop) -> Mapping[str, Job]:
     jobs = {"1": Job(1, handler="mail")}
     await _queued(shop, jobs)
     for node_id in ("n1", "n2", "last"):
-        await shop.store.workers.lack(node_id, ["mail"])
+        await shop.store.workers.lack(node_id, {"mail": "it is not here"})
     return jobs
 
 
@@ -366,7 +344,7 @@ PAIRS: dict[str, tuple[Act, Act, Act]] = {
 }  # fmt: skip
 
 
-# turned, the others are for the long suite
+# In `make test` these are stopped at each statement, and turned at every second one; the others at every fourth.
 CHIEF = (
     "claim and the end of the holder", "claim of a tick that is due and the end of the one before", "end and bury",
     "claims in two pools under a cap", "hand back and claim", "claim and leave of the same worker",
@@ -375,20 +353,26 @@ CHIEF = (
 
 def _both_ways() -> Iterator[Any]:
     for pair in PAIRS:
-        yield pytest.param(pair, False, id=pair)
-        yield pytest.param(pair, True, id=f"{pair}, turned", marks=() if pair in CHIEF else pytest.mark.soak)
+        strides = {False: 1, True: 2} if pair in CHIEF else {False: 4}
+        for turned in (False, True):
+            name = f"{pair}, turned" if turned else pair
+            if turned in strides:
+                yield pytest.param(pair, turned, strides[turned], id=name)
+            if strides.get(turned) != 1:
+                yield pytest.param(pair, turned, 1, id=f"{name}, everywhere", marks=pytest.mark.soak)
 
 
-@pytest.mark.parametrize(("pair", "turned"), list(_both_ways()))
-def test_two_sessions(scene: Scene, pair: str, turned: bool) -> None:
+@pytest.mark.parametrize(("pair", "turned", "stride"), list(_both_ways()))
+def test_two_sessions(scene: Scene, pair: str, turned: bool, stride: int) -> None:
     """S2-42, S3-88, S4-38: each verb stopped at each of its statements while the other one works."""
     prepare, one, other = PAIRS[pair]
     if turned:
         one, other = other, one
-    for before in count():
+    for before in count(step=stride):
         scene.rules = Rules(caps={"t1": 2 if "two ends" in pair else 1} if "cap" in pair or "two ends" in pair else {})
         scene.begin(prepare)
         if not scene.interleave(one, other, before):
             assert before > 1
             return
-        scene.do(scene.to_the_end("n3" if prepare is nobody_has_the_handler else "last"))
+        by = "n3" if prepare is nobody_has_the_handler else "last"
+        scene.do(to_the_end(Inspector(scene.first, scene.jobs, scene.rules), by, ("p1", "p2")))

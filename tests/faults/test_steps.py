@@ -1,33 +1,22 @@
 """kill -9 at every step boundary, then a restart: nothing is missing and nothing is there twice."""
 
-import re
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from signal import SIGKILL
 
 import pytest
 
-import fleetcron
 from tests.faults import truth
+from tests.faults.copies import Copy, postgres_copies, sqlite_copies
+from tests.faults.marks import PLANNING, STORE, marked
 from tests.faults.nursery import Ended, Nursery, nursery
 from tests.faults.story import CLOCK_SQL
 from tests.services.guard import Guard
-from tests.services.postgres import Template, execute
+from tests.services.postgres import execute
 from tests.store.conftest import give_it_tables
 
-SOURCES = Path(fleetcron.__file__).parent
-MARKED = re.compile(r'^ *step\("([^"]+)"\)$', re.MULTILINE)
-# Of planning. Those of work are in test_work_steps.py; what people ask for is repeated in test_steering_repeat.py.
-PLANNING = ("adopt", "advance", "amend", "desk", "gaps", "node", "plan", "shards", "store", "tick")
-STEPS = sorted(
-    name
-    for name in {name for path in SOURCES.rglob("*.py") for name in MARKED.findall(path.read_text())}
-    if name.partition(".")[0] in PLANNING
-)
+STEPS = sorted(marked(*PLANNING, STORE))
 
 
 @dataclass
@@ -35,43 +24,40 @@ class Stage:
     """A database in which one whole life was lived, as often as a test needs it."""
 
     nursery: Nursery
-    copy: Callable[[], AbstractContextManager[str]]
+    copy: Copy
     times: int  # how many times of a step count here; a life on PostgreSQL takes four times as long
     whole: Ended  # the second life, when nobody was killed: which steps it passes, how often
+
+    @property
+    def passed(self) -> dict[str, int]:
+        return dict(self.whole.said["passed"])
 
     def survives(self, url: str, *faults: str) -> truth.Verdict:
         """Lives that are cut short, one after the other, and a whole one."""
         for number, fault in enumerate(faults, start=1):
-            ended = self.nursery.live(url, number, fault)
+            ended = live(self.nursery, url, number, fault)
             assert ended.signal == SIGKILL, f"{fault} was never reached"
-        last = self.nursery.live(url, len(faults) + 1)
-        verdict = truth.judge(truth.read(url), last.now_ms)
+        last = live(self.nursery, url, len(faults) + 1)
+        verdict = truth.judge(truth.read(url), last.said["now_ms"])
         assert verdict.wrong == [], faults
         assert verdict.undecided == 0, faults
         assert verdict.events["run_conflict"] == 0
         return verdict
 
 
+def live(cradle: Nursery, url: str, number: int, fault: str = "kill never 1") -> Ended:
+    return cradle.lived(url=url, number=number, fault=fault)
+
+
 @pytest.fixture(scope="module")
 def cradle(guard: Guard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with nursery(guard, tmp_path_factory.mktemp("lives")) as found:
+    with nursery(guard, tmp_path_factory.mktemp("lives"), "tests.faults.story", waits=True) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def sqlite_stage(cradle: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    folder = tmp_path_factory.mktemp("sqlite")
-    base = folder / "base.db"
-    cradle.live(f"sqlite:///{base}", 0)
-
-    @contextmanager
-    def copy() -> Iterator[str]:
-        shutil.copyfile(base, folder / "copy.db")  # a closed file has no WAL
-        yield f"sqlite:///{folder / 'copy.db'}"
-        for left in folder.glob("copy.db*"):
-            left.unlink()
-
-    return stage(cradle, copy, times=2)
+    return stage(cradle, sqlite_copies(tmp_path_factory.mktemp("sqlite"), lambda url: live(cradle, url, 0)), times=2)
 
 
 @pytest.fixture(scope="module")
@@ -79,16 +65,15 @@ def postgres_stage(cradle: Nursery, postgres18_server: str) -> Iterator[Stage]:
     def prepare(url: str) -> None:
         give_it_tables(url)
         execute(url, CLOCK_SQL)
-        cradle.live(url, 0)
+        live(cradle, url, 0)
 
-    template = Template(postgres18_server, prepare)
-    yield stage(cradle, template.copy, times=1)
-    template.drop()
+    with postgres_copies(postgres18_server, prepare) as copy:
+        yield stage(cradle, copy, times=1)
 
 
-def stage(cradle: Nursery, copy: Callable[[], AbstractContextManager[str]], times: int) -> Stage:
+def stage(cradle: Nursery, copy: Copy, times: int) -> Stage:
     with copy() as url:
-        return Stage(cradle, copy, times, cradle.live(url, 1))
+        return Stage(cradle, copy, times, live(cradle, url, 1))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -100,7 +85,7 @@ def store(request: pytest.FixtureRequest) -> Stage:
 
 def test_the_story_passes_every_step(store: Stage) -> None:
     """A step that nobody reaches is a place where nobody was ever killed."""
-    assert sorted(store.whole.passed) == STEPS
+    assert sorted(store.passed) == STEPS
 
 
 @pytest.mark.parametrize("four", [STEPS[at : at + 4] for at in range(0, len(STEPS), 4)], ids=" ".join)
@@ -110,7 +95,7 @@ def test_killed_at_every_step_and_started_again(store: Stage, four: list[str]) -
     What one death loses or doubles no later life can mend, so one look at the end is enough. `make soak` looks after
     every single death.
     """
-    faults = [f"kill {step} {nth}" for step in four for nth in range(1, min(store.times, store.whole.passed[step]) + 1)]
+    faults = [f"kill {step} {nth}" for step in four for nth in range(1, min(store.times, store.passed[step]) + 1)]
     with store.copy() as url:
         store.survives(url, *faults)
 
@@ -119,16 +104,16 @@ def test_killed_at_every_step_and_started_again(store: Stage, four: list[str]) -
 def test_killed_in_the_first_life(cradle: Nursery, sqlite_file_url: str, step: str) -> None:
     """While the tables are made, and the first jobs."""
     for number, nth in enumerate((1, 2)):
-        assert cradle.live(sqlite_file_url, number, f"kill {step} {nth}").signal == SIGKILL
-    last = cradle.live(sqlite_file_url, 2)
-    assert truth.judge(truth.read(sqlite_file_url), last.now_ms).wrong == []
+        assert live(cradle, sqlite_file_url, number, f"kill {step} {nth}").signal == SIGKILL
+    last = live(cradle, sqlite_file_url, 2)
+    assert truth.judge(truth.read(sqlite_file_url), last.said["now_ms"]).wrong == []
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_a_thousand_kills(store: Stage) -> None:
     """Every step × every time it is passed, then several deaths in a row, by lot."""
-    places = [f"kill {step} {nth}" for step, times in sorted(store.whole.passed.items()) for nth in range(1, times + 1)]
+    places = [f"kill {step} {nth}" for step, times in sorted(store.passed.items()) for nth in range(1, times + 1)]
     chance, kills = Random(1), 0
     for place in places:
         with store.copy() as url:

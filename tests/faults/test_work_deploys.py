@@ -8,9 +8,7 @@ from fleetcron.model.target import PythonTarget
 from tests.faults.fleet import until
 from tests.faults.work_fleet import COMMANDS, LOAD, Siege, create, job, once, rows_of, trigger
 from tests.faults.work_node import SLOW
-from tests.faults.work_stage import POSTGRES, cradle, rarely, siege, sqlite_siege
-
-__all__ = ["cradle", "siege", "sqlite_siege"]
+from tests.faults.work_stage import POSTGRES, rarely
 
 
 def test_a_rolling_deploy_costs_nothing(siege: Siege) -> None:

@@ -22,16 +22,13 @@ from tests.faults.fleet import until
 from tests.faults.replies import Through, verb_of
 from tests.faults.work_fleet import LOAD, Siege, create, job, once, rows_of, trigger
 from tests.faults.work_node import Wish
-from tests.faults.work_stage import cradle, siege, sqlite_siege
-
-__all__ = ["cradle", "siege", "sqlite_siege"]
 
 T = TypeVar("T")
 VERBS = {
     "AttemptOutput.append", "Attempts.finish", "Attempts.hand_back", "Claims.claim", "Queue.promote", "Sweeping.sweep",
     "Workers.bury", "Workers.join", "Workers.leave", "Workers.renew",
 }  # fmt: skip
-LIVES = 8
+LIVES = 14
 
 
 class Lossy(Through):
@@ -86,13 +83,13 @@ def test_every_reply_may_be_lost(
 
     async def scenario() -> None:
         await create(siege.url, LOAD)
-        siege.survivor(slots=2, ttl_s=6)  # which looks more rarely after the dead, and leaves them to the other
+        siege.survivor(slots=2, ttl_s=12)  # which looks more rarely after the dead, and leaves them to the other
         await siege.begun(2)
         for number in range(LIVES):
             if number > 1 and set(lost) >= VERBS:
                 break
             doomed = siege.born(f"doomed-{number}", faults=[("kill", "claim.written", 1)], isolation="inline")
-            await life(wish, chance, lost, seconds=2)
+            await life(wish, chance, lost, seconds=1.2)
             await siege.dies(doomed)
         await siege.heals()
 

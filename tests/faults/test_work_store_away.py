@@ -10,13 +10,11 @@ import pytest
 
 from fleetcron.model.target import PythonTarget
 from tests.faults.fleet import until
-from tests.faults.work_fleet import COMMANDS, LOAD, Nursery, Siege, command, create, job, once, rows_of, trigger
+from tests.faults.nursery import Nursery
+from tests.faults.work_fleet import COMMANDS, LOAD, Siege, command, create, job, once, rows_of, trigger
 from tests.faults.work_node import SLOW
-from tests.faults.work_stage import cradle, postgres_siege
 from tests.services.own_postgres import OwnPostgres
 from tests.services.proxy import Fault, Proxy, proxy_to
-
-__all__ = ["cradle", "postgres_siege"]
 
 BACK_S = 5.0  # how soon they work again when the store is back
 BUSY_S = 2.0  # and what a busy machine may add to it

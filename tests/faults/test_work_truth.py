@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 
 from tests.faults import truth, work_truth
-from tests.faults.work_fleet import AGAIN_MS, LOAD, Nursery, Siege, create
-from tests.faults.work_stage import cradle
-
-__all__ = ["cradle"]
+from tests.faults.nursery import Nursery
+from tests.faults.work_fleet import AGAIN_MS, LOAD, Siege, create
 
 Lines = list[dict[str, Any]]
 WON = "(SELECT max(run_id) FROM runs WHERE state = 'succeeded' AND attempt = 1)"
@@ -126,3 +124,15 @@ def test_other_words_of_the_handlers_are_found(sound: Sound, tmp_path: Path, dam
     lines = copy.deepcopy(sound.lines)
     change(lines)
     assert any(tag in wrong for wrong in judged(sound, tmp_path, lines=lines).wrong)
+
+
+def test_violations_are_counted_by_kind(sound: Sound, tmp_path: Path) -> None:
+    """What the long suite says at its end."""
+    sql = ROWS["a run that began too early"][1] + ";" + ROWS["a run without an answer"][1]
+    lines = [*sound.lines, {**_first(sound.lines, "start"), "say": "beside", "what": "run"}]
+    verdict = judged(sound, tmp_path, sql, lines)
+    found = verdict.violations()
+    assert found.total() == len(verdict.wrong)
+    assert (found["early"], found["concurrent"], found["stale"]) == (1, 1, 0)
+    assert found["lost"] >= 1
+    assert "early 1" in verdict.summary()

@@ -11,10 +11,7 @@ from fleetcron.model.rules import RetryRule
 from tests.executors.processes import still_alive
 from tests.faults.fleet import until
 from tests.faults.work_fleet import Siege, command, create, job, once, rows_of, trigger
-from tests.faults.work_stage import cradle, sqlite_siege
 from tests.services.guard import alive
-
-__all__ = ["cradle", "sqlite_siege"]
 
 GRACE_S = 1.0
 TIMEOUT_S = 1.0

@@ -8,9 +8,8 @@ import pytest
 
 from tests.faults.fleet import until
 from tests.faults.work_fleet import COMMANDS, LOAD, Member, Siege, command, create, job, once, trigger
-from tests.faults.work_stage import POSTGRES, cradle, rarely, siege, sqlite_siege
-
-__all__ = ["cradle", "siege", "sqlite_siege"]
+from tests.faults.work_patient import Patient
+from tests.faults.work_stage import POSTGRES, rarely
 
 WAKES_S = 3.0  # a second, and two for a busy machine
 LONG = [
@@ -151,3 +150,13 @@ def test_fifty_zombies(siege: Siege) -> None:
 
     asyncio.run(scenario())
     siege.check()
+
+
+def test_the_default_lease_is_over_in_time(patient: Patient) -> None:
+    """S2-8: a lost worker's run begins again 35 s later at the latest, while another one lives."""
+    siege = patient.siege
+    again = asyncio.run(siege.begun(2, patience_s=60, run=patient.run))[1]
+    print(f"\nagain after {(again['at_ms'] - patient.killed_ms) / 1000:.1f} s")
+    assert (again["node"], again["attempt"]) == ("survivor", 2)
+    assert 15_000 < again["at_ms"] - patient.killed_ms <= 35_000
+    assert siege.said("beside") == []

@@ -5,13 +5,12 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +28,10 @@ from fleetcron.store.store import Store
 from fleetcron.store.written import Ok
 from tests.faults import truth, work_handlers, work_truth
 from tests.faults.fleet import until
-from tests.faults.work_node import HANDLERS, SHARDS, Wish, line_of
-from tests.services.guard import Guard, alive
+from tests.faults.nursery import Nursery
+from tests.faults.work_node import HANDLERS, SHARDS, Wish
+from tests.services.guard import alive
 
-ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-I", "-S", str(Path(work_handlers.__file__)))
 AGAIN_MS = 300  # after a failure
 
@@ -104,44 +103,13 @@ class Member:
         last = [line for line in self.lines() if line.startswith("{")]
         return dict(json.loads(last[-1])) if last else {}
 
+    @property
+    def was_killed(self) -> bool:
+        """By its own hand, at a step."""
+        return any(line.startswith("SIGKILL at ") for line in self.lines()[-3:])
+
     def has_logged(self, text: str) -> bool:
         return any(text in line for line in self.lines())
-
-
-class Nursery:
-    """The process that forks nodes."""
-
-    def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
-        self._process = process
-        self.folder = folder
-
-    def born(self, wish: Wish) -> Member:
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(line_of(wish))
-        self._process.stdin.flush()
-        return Member(wish.name, int(self._process.stdout.readline()), Path(wish.log))
-
-
-@contextmanager
-def nursery(guard: Guard, folder: Path) -> Iterator[Nursery]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.work_node"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        text=True,
-        start_new_session=True,
-    )
-    guard.adopt(process.pid)
-    try:
-        with process:
-            yield Nursery(process, folder)
-            assert process.stdin
-            process.stdin.close()
-    finally:
-        process.kill()
 
 
 @dataclass
@@ -163,7 +131,7 @@ class Siege:
         self.truth.mkdir(exist_ok=True)
         given = {"url": self.url, **wish}
         asked = Wish(name=name, truth=str(self.truth), log=str(self.folder / f"{name}.log"), **given)
-        self.members[name] = self.cradle.born(asked)
+        self.members[name] = Member(name, self.cradle.born(asdict(asked)), Path(asked.log))
         return self.members[name]
 
     def survivor(self, name: str = "survivor", **wish: Any) -> Member:
@@ -182,7 +150,7 @@ class Siege:
             await until(lambda: not member.alive, patience_s)
         except TimeoutError:
             raise AssertionError(f"{member.name} did not die: {member.lines()[-5:]}") from None
-        assert not member.said(), f"{member.name} ended in an orderly way"
+        assert member.was_killed, f"{member.name} ended otherwise: {member.lines()[-5:]}"
         self.cuts[member.name] += 1
 
     async def stops(self, *members: Member, patience_s: float = 30) -> None:
@@ -243,7 +211,7 @@ class Siege:
 
     def check(self) -> work_truth.Verdict:
         verdict = self.judged()
-        print(f"\n{verdict}; {sum(self.cuts.values())} cuts")
+        print(f"\n{verdict.summary()}; {verdict}; {sum(self.cuts.values())} cuts")
         assert verdict.wrong == [], "\n".join(verdict.wrong[:20])
         return verdict
 

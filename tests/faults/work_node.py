@@ -1,7 +1,6 @@
 """Nodes that work, as processes of their own, which can be told to die, to fall asleep or to leave at a step.
 
-Run as a program it has everything imported and forks a node for each JSON line (a `Wish`) on its standard input: a
-node costs no start of an interpreter. It answers with the process id.
+The nursery forks them (`live`).
 """
 
 import asyncio
@@ -9,11 +8,11 @@ import json
 import logging
 import os
 import signal
-import sys
 import time
-import traceback
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import fleetcron.node
 from fleetcron import steps
@@ -83,8 +82,8 @@ class Wish:
 
 
 class Faults:
-    """Send this process a signal at the n-th time that a step is reached; "working store.committed" counts from its
-    first claim on."""
+    """Send this process a signal at the n-th time that a step is reached, and say so: who dies otherwise has crashed.
+    "working store.committed" counts from its first claim on."""
 
     def __init__(self, faults: list[tuple[str, str, int]]) -> None:
         self._faults = {(step, nth): SIGNALS[does] for does, step, nth in faults}
@@ -95,11 +94,12 @@ class Faults:
             self.passed[name] += 1
             number = self._faults.get((name, self.passed[name]))
             if number is not None:
+                os.write(1, f"{number.name} at {name}\n".encode())
                 os.kill(os.getpid(), number)
                 time.sleep(0.05)  # a stop takes a moment: this thread must not be in its next transaction by then
 
 
-async def live(wish: Wish) -> None:
+async def work(wish: Wish) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
     faults = Faults(wish.faults)
@@ -117,34 +117,8 @@ async def live(wish: Wish) -> None:
     print(json.dumps({"node": node.row.node_id, "counts": counts, "passed": faults.passed}), flush=True)
 
 
-def child(wish: Wish) -> None:
-    log = os.open(wish.log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
-    for number in (1, 2):
-        os.dup2(log, number)
-    os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+def live(given: Mapping[str, Any]) -> None:
+    wish = Wish(**given)
     os.environ.update({work_handlers.FOLDER: wish.truth, work_handlers.NODE: wish.name})
     logging.basicConfig(level=logging.INFO, format="%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s")
-    asyncio.run(live(wish))
-
-
-def main() -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever dies leaves nothing behind
-    for line in sys.stdin:
-        pid = os.fork()
-        if not pid:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            try:
-                child(Wish(**json.loads(line)))
-            except BaseException:
-                traceback.print_exc()
-                os._exit(1)
-            os._exit(0)
-        print(pid, flush=True)
-
-
-def line_of(wish: Wish) -> str:
-    return json.dumps(asdict(wish)) + "\n"
-
-
-if __name__ == "__main__":
-    main()
+    asyncio.run(work(wish))

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.work_fleet import Nursery, Siege, nursery
+from tests.faults.nursery import Nursery, nursery
+from tests.faults.work_fleet import Siege
 from tests.services.guard import Guard
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cradle(guard: Guard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with nursery(guard, tmp_path_factory.mktemp("nodes")) as found:
+    with nursery(guard, tmp_path_factory.mktemp("nodes"), "tests.faults.work_node", waits=False) as found:
         yield found
 
 

@@ -18,6 +18,14 @@ TABLES = ("attempts", "leases", "queue", "workers")
 FINAL = {"succeeded", "dead", "cancelled", "skipped", "expired", "merged"}
 ROUNDING_MS = 2  # a worker knows the database's time to a millisecond
 Line = Mapping[str, Any]
+# What each kind of violation is called when they are counted.
+KINDS = {
+    "lost": ("without an answer", "not caught up", "is not there", "(I1)"),
+    "duplicated": ("with two answers", "(I7)"),
+    "concurrent": ("(I3)",),
+    "stale": ("(I9)",),
+    "early": ("(I4)",),
+}
 
 
 @dataclass
@@ -26,6 +34,18 @@ class Verdict:
     runs: Counter[str] = field(default_factory=Counter)  # by state
     attempts: Counter[str] = field(default_factory=Counter)  # by outcome
     events: Counter[str] = field(default_factory=Counter)
+
+    def violations(self) -> Counter[str]:
+        """By kind; whatever is wrong otherwise is `other`."""
+        return Counter(
+            next((kind for kind, tags in KINDS.items() if any(tag in what for tag in tags)), "other")
+            for what in self.wrong
+        )
+
+    def summary(self) -> str:
+        found = self.violations()
+        counted = ", ".join(f"{kind} {found[kind]}" for kind in (*KINDS, "other"))
+        return f"{self.runs.total()} runs, {self.attempts.total()} attempts; violations: {counted}"
 
     def __str__(self) -> str:
         return f"runs {dict(self.runs)}, attempts {dict(self.attempts)}, events {dict(self.events)}"

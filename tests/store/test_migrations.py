@@ -84,7 +84,7 @@ def test_older_tables_are_refused_by_those_who_do_not_migrate(empty_url: str, mo
             await migrate(engine)
             newest = known(engine.name)[-1].number
             more("CREATE TABLE shelf (book TEXT)", "CREATE TABLE box (shoe TEXT)")
-            words = f"the tables are at version {newest}, this program needs version {newest + 2} of them; run `fleetcron migrate`"
+            words = f"are at version {newest}, this program needs version {newest + 2} of them; run `fleetcron migrate`"
             with pytest.raises(SchemaError, match=words):
                 await require_current(engine)
             assert [migration.number for migration in await migrate(engine)] == [newest + 1, newest + 2]

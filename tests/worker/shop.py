@@ -5,25 +5,22 @@ afterwards goes through the real verbs and the real policies.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 from uuid import UUID
 
-from fleetcron.model.outcome import Cancelled, Outcome, Succeeded
-from fleetcron.model.queued import Control
+from fleetcron.model.outcome import Outcome, Succeeded
 from fleetcron.model.rules import OverlapPolicy, RetryRule
-from fleetcron.model.transition import Transition
-from fleetcron.policy import fairness
-from fleetcron.policy.choose import choose
-from fleetcron.policy.settle import settle
-from fleetcron.store.claims import Claim, Taken
-from fleetcron.store.ends import Ended, Ends, Held
-from fleetcron.store.queue import Coming, Place, Promoted, Shares
+from fleetcron.store.claims import Taken
+from fleetcron.store.ends import Ended, Ends
 from fleetcron.store.store import Store
-from fleetcron.store.written import Ok, Written
+from fleetcron.store.written import Written
 from tests.store.engines import DatabaseClock, change
+from tests.store.handwork import Handwork, ok, rank, settling
+
+__all__ = ["BEGIN_MS", "QUICK", "TTL_MS", "Job", "Shop", "fetcher", "ok", "rank", "settling"]
 
 BEGIN_MS = 1_800_000_000_000
 TTL_MS = 30_000
@@ -61,9 +58,7 @@ class Job:
 
 
 @dataclass
-class Shop:
-    store: Store
-    clock: DatabaseClock
+class Shop(Handwork):
     fetch: Callable[..., Any]  # past the verbs: rows as dicts
     batches: "count[int]" = field(default_factory=count)
     numbers: "count[int]" = field(default_factory=lambda: count(1))
@@ -75,10 +70,6 @@ class Shop:
         await change(store.engine, f"{text};")
         await clock.set(now_ms)
         return cls(store, clock, fetcher(store.engine))
-
-    @property
-    def now(self) -> int:
-        return self.clock.now_ms()
 
     async def rows(self, sql: str) -> list[dict[str, Any]]:
         [found] = await self.fetch(sql)
@@ -126,17 +117,13 @@ class Shop:
         await change(self.store.engine, f"INSERT INTO pools VALUES ({values})")
 
     async def join(self, node_id: str, **pools: int) -> None:
-        assert await self.store.workers.join(node_id, "process", pools, TTL_MS) == Ok(None)
-
-    async def promote(self, ahead_ms: int = 1_000, most: int = 1_000) -> Promoted:
-        return ok(await self.store.queue.promote(ahead_ms, most, rank))
+        await self.enlist(node_id, pools, TTL_MS)
 
     async def claim(
         self, node_id: str, pool: str = "p1", room: int = 9, batch: str | None = None, **wish: Any
     ) -> Taken:
         name = str(next(self.batches)) if batch is None else batch
-        asked = Claim(node_id, name, pool, room, wish.pop("catchup_room", room), **wish)
-        return ok(await self.store.claims.claim(asked, choose))
+        return await self.take(node_id, pool, room, name, **wish)
 
     async def claim_all(self, node_id: str, pool: str = "p1", room: int = 9, **wish: Any) -> list[Taken]:
         """Until there is nothing more to look at, as a worker does."""
@@ -155,8 +142,7 @@ class Shop:
     async def finish(
         self, node_id: str, run_id: int, attempt: int, outcome: Outcome | None = None, rule: RetryRule = QUICK
     ) -> Ends:
-        ended = Ended(run_id, attempt, outcome or Succeeded(), self.now, self.now)
-        return ok(await self.store.attempts.finish(node_id, [ended], settling(rule)))
+        return await self.write_end(node_id, Ended(run_id, attempt, outcome or Succeeded(), self.now, self.now), rule)
 
     async def bury(self, node_id: str, *, gone: bool = True) -> Written[Ends]:
         [worker] = [each for each in (await self.store.workers.list()).workers if each.node_id == node_id]
@@ -170,25 +156,6 @@ class Shop:
     async def gates(self) -> dict[int, str | None]:
         found = await self.rows("SELECT run_id, gate, key FROM queue ORDER BY run_id")
         return {row["run_id"]: row["gate"] and f"{row['gate']} {row['key']}" for row in found}
-
-
-def ok(written: Written[Any]) -> Any:
-    assert isinstance(written, Ok), written
-    return written.value
-
-
-def rank(coming: Sequence[Coming], shares: Shares) -> tuple[list[int], dict[Place, int]]:
-    wanted = [fairness.Wanted(c.pool, c.lane, c.priority, c.tenant, c.weight) for c in coming]
-    return fairness.ranks(wanted, shares)
-
-
-def settling(rule: RetryRule) -> Callable[[Held, Outcome, Sequence[Control], int], Transition]:
-    def decide(held: Held, outcome: Outcome, _controls: Sequence[Control], now_ms: int) -> Transition:
-        if held.cancel is not None and not isinstance(outcome, Succeeded):
-            outcome = Cancelled(held.cancel)
-        return settle(outcome, held.budget, rule, scheduled_for_ms=held.scheduled_for_ms, now_ms=now_ms, chance=0)
-
-    return decide
 
 
 def fetcher(engine: Any) -> Callable[..., Any]:
