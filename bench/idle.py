@@ -75,22 +75,22 @@ async def _prepare(url: str, jobs: int) -> None:
 async def _measure(url: str, begin: float) -> dict[str, object]:
     """In a process of its own, so that its memory and its start are only its own."""
     node = await Node.start(Config(store=StoreConfig(url=url)))
-    await node.holder.beat()
-    await node.scheduler.step()
+    await node.member.holder.beat()
+    await node.member.scheduler.step()
     start_s = perf_counter() - begin
     rounds, beats = [], []
     for _ in range(_ROUNDS):
         at = perf_counter()
-        await node.scheduler.step()
+        await node.member.scheduler.step()
         rounds.append((perf_counter() - at) * 1e3)
         at = perf_counter()
-        await node.holder.beat()
+        await node.member.holder.beat()
         beats.append((perf_counter() - at) * 1e3)
     memory_mb = _peak_mb()
     connection = await fleet.connect(url)
     spent_ms, index = await _in_database(connection)
     await connection.close()
-    await node.holder.release()
+    await node.member.holder.release()
     await node.close()
     return {
         "start_s": start_s,

@@ -8,33 +8,27 @@ import random  # noqa: TID251 - the composition root is where chance comes from
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from fleetcron import __version__
 from fleetcron.clock import Clock, SystemClock
 from fleetcron.config import Config
-from fleetcron.coordination.holder import Holder
 from fleetcron.errors import StoreUnavailable
 from fleetcron.executors.assembly import executors
 from fleetcron.executors.programs import Programs
 from fleetcron.ids import uuid7
+from fleetcron.member import Member, Tools
 from fleetcron.model.shard import ANYWHERE
-from fleetcron.scheduler.adopt import Adopter
 from fleetcron.scheduler.desk import Desk
-from fleetcron.scheduler.failing import FailureWatch
-from fleetcron.scheduler.loop import Health, Scheduler
-from fleetcron.scheduler.tables import Tables
+from fleetcron.scheduler.loop import Health
 from fleetcron.store.migrations import migrate
 from fleetcron.store.nodes import Node as NodeRow
 from fleetcron.store.store import Store
 from fleetcron.times import zones
-from fleetcron.upkeep.loop import Upkeep
 from fleetcron.upkeep.processes import this_process
 from fleetcron.worker.loop import Worker
-from fleetcron.worker.settling import settling
 
 log = logging.getLogger(__name__)
 
@@ -59,12 +53,9 @@ class Node:
             version=__version__,
             zone_release=zones.release(),
         )
-        self.holder = Holder(store.engine, self.row, config.coordination, shards=config.scheduler.shards, clock=clock)
-        self.scheduler = Scheduler(
-            store, self.holder.held, config.scheduler, clock=clock, trouble=lambda: self.holder.trouble
-        )
+        self._programs: Programs | None = None
+        self.member = Member(store, self.row, config, clock=clock, chance=random.random, tools=self._tools)
         self.desk = Desk(store, actor="serve", shards=config.scheduler.shards)
-        self.worker: Worker | None = None
         self.functions: dict[str, Callable[..., object]] = {}  # that this process has already: for isolation inline
 
     @classmethod
@@ -85,72 +76,31 @@ class Node:
 
     @property
     def health(self) -> Health:
-        return self.scheduler.health
+        return self.member.scheduler.health
+
+    @property
+    def worker(self) -> Worker | None:
+        return self.member.worker
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`; then work and planning end first, and the shards are given back."""
-        adopted = await Adopter(self.store.almanac, Tables(self.store.almanac)).zones(self.row.node_id)
-        for table in adopted.tables:
-            log.info("the fleet plans with %s of release %s from now on", table.part.name, table.release)
-        quiet = asyncio.Event()  # the holder stops last: whoever plans must hold
-        holding = asyncio.create_task(self.holder.run(quiet))
-        waking = asyncio.create_task(self._wake_when_shards_change())
-        duties = {asyncio.create_task(each) for each in self._duties(stop)}
         try:
-            await asyncio.wait({holding, *duties}, return_when=asyncio.FIRST_COMPLETED)
+            await self.member.run(stop)
         finally:
-            stop.set()
-            waking.cancel()
-            await asyncio.wait(duties)
-            quiet.set()
-            await asyncio.wait({holding, waking})
-        for ended in (holding, *duties):
-            ended.result()
+            if self._programs is not None:
+                await self._programs.close()
 
-    def _duties(self, stop: asyncio.Event) -> Iterator[Coroutine[Any, Any, None]]:
-        if "scheduler" in self.row.roles:
-            yield self.scheduler.run(stop)
-            yield FailureWatch(
-                self.store, Desk(self.store, actor="pause_after_failures", shards=self.config.scheduler.shards)
-            ).run(stop)
-        if "worker" in self.row.roles:
-            yield self._work(stop)
-        ttl_ms = round(self.config.worker.lease_ttl_s * 1000)
-        yield Upkeep(
-            self.store,
-            self.row.node_id,
-            ttl_ms=ttl_ms,
-            settling=lambda definitions: settling(definitions, random.random),
-            clock=self.clock,
-        ).run(stop)
-
-    async def _work(self, stop: asyncio.Event) -> None:
+    def _tools(self) -> Tools:
         environment = dict(os.environ)
-        programs = Programs(environment)
-        try:
-            self.worker = Worker(
-                self.store,
-                self.row.node_id,
-                self.config.worker,
-                executors(programs, self.config.executor, environment, self.clock, self.functions),
-                process=this_process(os.getpid()),
-                clock=self.clock,
-                chance=random.random,
-                allow=programs.allow_until,
-            )
-            await self.worker.run(stop)
-        finally:
-            await programs.close()
+        self._programs = Programs(environment)
+        return Tools(
+            executors(self._programs, self.config.executor, environment, self.clock, self.functions),
+            process=this_process(os.getpid()),
+            allow=self._programs.allow_until,
+        )
 
     async def close(self) -> None:
         with suppress(StoreUnavailable):
             await self.store.close()
-
-    async def _wake_when_shards_change(self) -> None:
-        while True:
-            await self.holder.changed.wait()
-            self.holder.changed.clear()
-            self.scheduler.wake.set()
 
 
 def tune_interpreter() -> None:
