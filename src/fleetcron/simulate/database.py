@@ -1,0 +1,157 @@
+"""The database of a simulated world: a process of its own with its own clock, and SQLite in memory behind it.
+
+A request is a whole script; it travels, is carried out at one instant of the database, and its answer travels back.
+Whoever asks may be dead by then, and what was asked is done all the same. A fault of the way (`Way`) may lose the
+request or the answer, or keep the request for so long that whoever asked has given up: it is then carried out late.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
+
+from fleetcron.clock import Clock
+from fleetcron.errors import StoreUnavailable
+from fleetcron.simulate.virtual import Process, VirtualLoop
+from fleetcron.store.engine import Script
+from fleetcron.store.hints import Hints
+from fleetcron.store.sqlite_errors import MEMORY
+from fleetcron.store.sqlite_session import SqliteSession
+from fleetcron.store.written import Refused, Unknown, Written
+
+T = TypeVar("T")
+
+_DEADLINE_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """How one request goes. None: it gets lost."""
+
+    there_s: float | None
+    back_s: float | None
+
+
+class Way(Protocol):
+    """Between a process and the database."""
+
+    def trip(self, process: str) -> Trip: ...
+
+    def hint_s(self, process: str) -> float | None: ...
+
+
+class Killed(BaseException):
+    """The process that runs this script is killed in the middle of it: its transaction is rolled back."""
+
+
+class Database:
+    """`is_up`: whether it answers. What waits for it while it is down gets no answer."""
+
+    def __init__(self, loop: VirtualLoop, clock: Clock) -> None:
+        self.process: Process = loop.process("database")
+        self.session = SqliteSession(MEMORY, clock, busy_ms=1000)
+        self.is_up = True
+        self.transactions = 0
+        self._ears: list[SimulatedEngine] = []
+
+    def carry_out(self, work: Callable[[SqliteSession], T]) -> T:
+        self.transactions += 1
+        value = work(self.session)
+        for topic in dict.fromkeys(self.session.committed_topics):
+            for ear in self._ears:
+                ear.hear(topic)
+        self.session.committed_topics = []
+        return value
+
+    def listen(self, engine: "SimulatedEngine") -> None:
+        self._ears.append(engine)
+
+    def forget(self, engine: "SimulatedEngine") -> None:
+        with suppress(ValueError):
+            self._ears.remove(engine)
+
+
+class SimulatedEngine:
+    """The store as one process sees it."""
+
+    name = "sqlite"
+
+    def __init__(
+        self, database: Database, way: Way, process: Process, loop: VirtualLoop, deadline_s: float = _DEADLINE_S
+    ) -> None:
+        self.statements_run = database.session.statements_run
+        self._database = database
+        self._way = way
+        self._process = process
+        self._loop = loop
+        self._deadline_s = deadline_s
+        self._hints = Hints()
+
+    async def write(self, script: Callable[[], Script[T | Refused]]) -> Written[T]:
+        written: Written[T] = await self._ask(lambda session: session.write(script), writes=True)
+        return written
+
+    async def read(self, script: Callable[[], Script[T]]) -> T:
+        value: T = await self._ask(lambda session: session.read(script), writes=False)
+        return value
+
+    async def alter(self, script: Callable[[], Script[T | Refused]]) -> Written[T]:
+        return await self.write(script)
+
+    @asynccontextmanager
+    async def hints(self) -> AsyncIterator[AsyncIterator[str]]:
+        self._database.listen(self)
+        try:
+            with self._hints.listener() as listener:
+                yield listener
+        finally:
+            self._database.forget(self)
+
+    def hear(self, topic: str) -> None:
+        """The database says something; it may arrive late or never."""
+        delay_s = self._way.hint_s(self._process.name)
+        if delay_s is not None:
+            self._loop.call_later(delay_s, self._process.call, self._hints.tell, topic)
+
+    async def close(self) -> None:
+        pass
+
+    async def _ask(self, work: Callable[[SqliteSession], Any], *, writes: bool) -> Any:
+        trip = self._way.trip(self._process.name)
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        if trip.there_s is not None:
+            self._database.process.call(self._loop.call_later, trip.there_s, self._arrive, work, answer, trip.back_s)
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                return await answer
+        except TimeoutError:
+            why = "the simulated database did not answer in time"
+            if writes:
+                return Unknown(why)
+            raise StoreUnavailable(why) from None
+
+    def _arrive(
+        self, work: Callable[[SqliteSession], Any], answer: "asyncio.Future[Any]", back_s: float | None
+    ) -> None:
+        if not self._database.is_up:
+            return
+        try:
+            value, error = self._database.carry_out(work), None
+        except Killed:
+            return
+        except Exception as caught:
+            value, error = None, caught
+        if back_s is not None:
+            self._loop.call_later(back_s, self._answer, answer, value, error)
+
+    def _answer(self, answer: "asyncio.Future[Any]", value: Any, error: Exception | None) -> None:
+        if answer.done():
+            return
+        if error is None:
+            answer.set_result(value)
+        else:
+            answer.set_exception(error)
+
+
+__all__ = ["Database", "Killed", "SimulatedEngine", "Trip", "Way"]
