@@ -18,6 +18,8 @@ from fleetcron.model.target import CommandTarget
 from fleetcron.scheduler import tables, tick
 from fleetcron.scheduler.desk import Desk
 from fleetcron.scheduler.loop import LANES, Scheduler
+from fleetcron.store.engine import Script
+from fleetcron.store.hints import LOST
 from fleetcron.store.history import Span
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok
@@ -122,6 +124,31 @@ def test_a_hint_wakes_it() -> None:
                 while not scheduler.health.counts["runs"]:
                     await asyncio.sleep(0.001)
             assert scheduler.health.rounds <= before + 3
+            stop.set()
+            await running
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("topic", "wakes"), [("jobs", True), (LOST, True), ("work", False), ("shards", False)])
+def test_what_wakes_it(topic: str, wakes: bool) -> None:
+    """What was said by somebody who cannot be heard any more may have been an edit. What workers do is none."""
+
+    async def scenario() -> None:
+        async with fleet(":memory:") as f:
+            scheduler, stop = f.scheduler(lookahead_s=60, idle_poll_s=30), asyncio.Event()
+            running = asyncio.create_task(scheduler.run(stop))
+            while not scheduler.health.rounds:
+                await asyncio.sleep(0)
+
+            def script() -> Script[None]:
+                yield "notify", {"topic": topic}
+
+            before = scheduler.health.rounds
+            await f.store.engine.write(script)
+            await f.store.shards.number()  # a turn of the store: the hint was told before its answer
+            await f.store.shards.number()
+            assert (scheduler.wake.is_set() or scheduler.health.rounds > before) is wakes
             stop.set()
             await running
 

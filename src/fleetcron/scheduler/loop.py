@@ -20,6 +20,7 @@ from fleetcron.model.shard import Held
 from fleetcron.scheduler.gaps import GapRound, fill_gaps
 from fleetcron.scheduler.tables import Tables
 from fleetcron.scheduler.tick import Round, tick
+from fleetcron.store.hints import LOST
 from fleetcron.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -170,7 +171,7 @@ class Scheduler:
 
     async def _listen(self, hints: AsyncIterator[str]) -> None:
         async for topic in hints:
-            if topic == "jobs":  # what workers do is no news: what is planned does not hang on it
+            if topic in ("jobs", LOST):  # what workers do is no news: what is planned does not hang on it
                 self.wake.set()
 
     async def _stopped(self, stop: asyncio.Event) -> None:
