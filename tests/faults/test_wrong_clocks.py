@@ -58,8 +58,8 @@ def test_shards_go_to_the_node_whose_clock_is_right(store_template18: Template) 
         async with running(quick(url, "wrong"), Shifted(DAY_MS)) as wrong:
             await until(lambda: wrong.health.counts["runs"] > len(JOBS))
             async with running(quick(url, "right"), jobs=()) as right:
-                await until(lambda: len(right.holder.held()) == 16)
-                await until(lambda: not wrong.holder.held())
+                await until(lambda: len(right.member.holder.held()) == 16)
+                await until(lambda: not wrong.member.holder.held())
                 await until(lambda: right.health.counts["runs"] > len(JOBS))
                 verdict = truth.judge(await truth.read_postgres(url))
                 assert verdict.wrong == []

@@ -6,7 +6,7 @@
 CREATE FUNCTION db_now_us() RETURNS BIGINT LANGUAGE sql VOLATILE PARALLEL SAFE
     AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
 CREATE FUNCTION db_now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE PARALLEL SAFE
-    AS $$ SELECT db_now_us() / 1000 $$;
+    RETURN db_now_us() / 1000;  -- bound now, whatever the search path of a caller is
 
 CREATE TABLE fleet (
     key   TEXT PRIMARY KEY,
