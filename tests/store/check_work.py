@@ -1,15 +1,19 @@
 """Checks of the conformance suite about work: queue, claim, end, rest, hand back, and every gate."""
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from fleetcron.model.control import Wish
 from fleetcron.model.outcome import Failed, Fault, Lost, Snoozed, Succeeded
+from fleetcron.model.rules import MisfireRule
 from fleetcron.model.states import RunState
+from fleetcron.model.writing import misfire_document
 from fleetcron.policy.choose import choose
 from fleetcron.store.claims import Claim
 from fleetcron.store.ends import Ended
 from fleetcron.store.written import Ok, Refused
+from tests.store.engines import change
 from tests.worker.shop import BEGIN_MS as NOW
 from tests.worker.shop import QUICK, TTL_MS, Job, Shop, ok, rank, settling
 
@@ -399,7 +403,7 @@ async def a_tick_is_skipped_by_facts(shop: Shop) -> None:
     assert found[2]["finished_ms"] == NOW + 1_000
     assert (found[2]["reason"], found[4]["reason"]) == (
         "overlap: run 1 was not finished",
-        "overlap: run 3 was not finished",
+        "overlap: run 3 had not started",
     )
 
 
@@ -421,6 +425,77 @@ async def a_job_that_is_always_busy_catches_up_all_the_same(shop: Shop) -> None:
         await shop.finish("n1", order[-1], 1)
         order += await shop.claimed("n1")
     assert order == [3, 1, 4, 2, 5]
+
+
+async def ruled(shop: Shop, job: Job, rule: MisfireRule) -> None:
+    text = json.dumps({"misfire": misfire_document(rule)})
+    await change(shop.store.engine, f"UPDATE jobs SET definition = '{text}' WHERE job_id = '{job.job_id}'")
+
+
+@check
+async def what_was_planned_before_an_outage_falls_under_the_misfire_rule(shop: Shop) -> None:
+    """S0-6, S2-5: the minute that was planned when everybody went away is not run late, or skipped as an overlap."""
+    jobs = {rule: Job(number, overlap="skip") for number, rule in enumerate(("skip", "latest", "all"), start=1)}
+    for policy, job in jobs.items():
+        await shop.define(job)
+        await ruled(shop, job, MisfireRule(policy))  # type: ignore[arg-type]
+        await shop.plan(job, *(NOW + n * 20_000 for n in range(1, 4)), NOW + 170_000)
+    await shop.clock.set(NOW + 180_000)
+    await shop.promote(0, most=4)  # also if it takes several transactions
+    while (await shop.promote(0, most=4)).runs:
+        pass
+    await shop.join("n1", p1=9)
+    assert sorted(await shop.claimed("n1")) == [4, 8, 12]  # what is in time comes first
+    states = await shop.states()
+    assert [states[run_id] for run_id in (1, 2, 3)] == ["skipped"] * 3
+    assert [states[run_id] for run_id in (5, 6)] == ["merged"] * 2
+    found = {row["run_id"]: row for row in await shop.rows("SELECT * FROM runs")}
+    assert (found[7]["covers"], found[7]["window_from_ms"], found[7]["lane"]) == (3, NOW + 20_000, "catchup")
+    assert found[1]["finished_ms"] == NOW + 40_000  # when the next one was due
+    await shop.finish("n1", 8, 1)
+    assert await shop.claimed("n1") == [7]
+    for ended, follows in ((12, 9), (9, 10), (10, 11)):
+        await shop.finish("n1", ended, 1)
+        assert await shop.claimed("n1") == [follows]
+
+
+@check
+async def runs_of_a_job_that_was_ended_do_not_start(shop: Shop) -> None:
+    """Neither those that are due, nor those that wait, nor one that rests between two attempts."""
+    kept, ended, deleted = Job(1, overlap="queue"), Job(2, overlap="queue"), Job(3, overlap="allow", max_running=0)
+    await shop.define(kept, ended, deleted)
+    for job in (kept, ended, deleted):
+        await shop.plan(job, NOW - 2_000, NOW - 1_000)
+    await shop.promote(0)
+    await shop.join("n1", p1=9)
+    assert sorted(await shop.claimed("n1")) == [1, 3, 5, 6]
+    await change(shop.store.engine, f"UPDATE jobs SET state = 'cancelled' WHERE job_id = '{ended.job_id}'")
+    await change(shop.store.engine, f"UPDATE jobs SET deleted_ms = 1 WHERE job_id = '{deleted.job_id}'")
+    await shop.finish("n1", 1, 1)
+    await shop.finish("n1", 3, 1)  # what runs may end
+    await shop.finish("n1", 5, 1, Failed(Fault("ValueError")))  # it would be tried again
+    await shop.clock.set(NOW + 60_000)
+    await shop.promote(0)
+    assert await shop.claimed("n1") == [2]
+    reasons = {row["run_id"]: (row["state"], row["reason"]) for row in await shop.rows("SELECT * FROM runs")}
+    assert reasons[4] == ("cancelled", "its job was cancelled")
+    assert reasons[5] == ("cancelled", "its job was deleted")
+    assert not await shop.rows("SELECT 1 FROM leases WHERE run_id IN (4, 5)")
+
+
+@check
+async def whoever_queues_behind_a_held_back_run_is_not_stuck(shop: Shop) -> None:
+    """The sweep is an alarm: what an operator has held back must not set it off."""
+    job = Job(1, overlap="queue")
+    await shop.define(job)
+    await shop.plan(job, NOW - 2_000, NOW - 1_000)
+    control = "INSERT INTO controls (scope, name, percent, backoff, reason, actor, updated_ms) VALUES"
+    await change(shop.store.engine, f"{control} ('pool', 'p1', 0, 1, 'test', 'test', 0)")
+    await shop.promote(0)
+    await shop.join("n1", p1=9)
+    assert await shop.claimed("n1") == []
+    await shop.clock.set(NOW + 120_000)
+    assert ok(await shop.store.sweeping.sweep(0)).stuck == 0
 
 
 @check

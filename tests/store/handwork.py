@@ -10,6 +10,7 @@ from fleetcron.model.rules import RetryRule
 from fleetcron.model.transition import Transition
 from fleetcron.policy import fairness
 from fleetcron.policy.choose import choose
+from fleetcron.policy.late import late
 from fleetcron.policy.settle import settle
 from fleetcron.store.claims import Claim, Taken
 from fleetcron.store.ends import Ended, Ends, Held
@@ -34,7 +35,7 @@ class Handwork:
         ok(await self.store.workers.join(node_id, "process", pools, ttl_ms))
 
     async def promote(self, ahead_ms: int = 1_000, most: int = 1_000) -> Promoted:
-        promoted: Promoted = ok(await self.store.queue.promote(ahead_ms, most, rank))
+        promoted: Promoted = ok(await self.store.queue.promote(ahead_ms, most, rank, late))
         return promoted
 
     async def take(self, node_id: str, pool: str, room: int, batch: str, **wish: Any) -> Taken:

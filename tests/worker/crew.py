@@ -21,7 +21,7 @@ from fleetcron.executors.assembly import executors
 from fleetcron.executors.context import GiveUp
 from fleetcron.executors.programs import Programs
 from fleetcron.model.definition import Definition
-from fleetcron.model.rules import EveryEntry, Lane, OnceEntry
+from fleetcron.model.rules import EveryEntry, Lane, MisfireRule, OnceEntry
 from fleetcron.model.run import RunLine
 from fleetcron.model.target import PythonTarget, Target
 from fleetcron.scheduler.desk import Desk
@@ -39,6 +39,8 @@ from tests.store.engines import admin, change, opened
 
 PATIENCE_S = 30
 FAR = (OnceEntry("2099-01-01T00:00:00Z"),)  # a schedule that does not come into the way
+# For runs that are planned in the past on purpose: they are run whenever somebody comes.
+WHENEVER = MisfireRule("all", window_ms=100 * 365 * 86_400_000, limit=10_000, lane="live")
 QUICK = {"lease_ttl_s": 2.0, "renew_s": 0.4, "drain_s": 5.0, "poll_s": 1.0}
 
 _CLOCK = """

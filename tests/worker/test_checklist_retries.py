@@ -13,7 +13,7 @@ import asyncpg  # type: ignore[import-untyped]
 from fleetcron.model.rules import RetryRule
 from fleetcron.model.run import RunLine
 from fleetcron.times.instants import iso
-from tests.worker.crew import PATIENCE_S, Crew, Function, job
+from tests.worker.crew import PATIENCE_S, WHENEVER, Crew, Function, job
 from tests.worker.plays import DEAD, ONCE_ONLY, TICK, at, played
 
 
@@ -156,7 +156,7 @@ def invoiced(url: str, invoice: Function) -> str:
     keys: list[str] = []
 
     async def scenario(made: Crew) -> None:
-        await made.define(job(retry=RetryRule(max_attempts=3, delays_ms=(0,), jitter=0)))
+        await made.define(job(retry=RetryRule(max_attempts=3, delays_ms=(0,), jitter=0), misfire=WHENEVER))
         run_id = await made.tick("a", at(TICK))
         made.join()
         [line] = await made.ended(run_id)

@@ -15,7 +15,7 @@ from fleetcron.store.history import Span
 from fleetcron.store.jobs import JobFilter
 from fleetcron.times.instants import iso
 from tests.store.engines import change
-from tests.worker.crew import Crew, job
+from tests.worker.crew import WHENEVER, Crew, job
 from tests.worker.plays import DEAD, ENGINES, MINUTELY, NOON, ONCE_ONLY, SECOND, SUCCEEDED, TICK, Seen, at, played
 
 
@@ -73,7 +73,7 @@ def test_definitions_runs_and_attempts_are_kept_apart(engine: str, request: pyte
             raise ValueError("no such shop")
 
     async def scenario(made: Crew) -> None:
-        await made.define(job(retry=RetryRule(max_attempts=2, delays_ms=(0,), jitter=0)))
+        await made.define(job(retry=RetryRule(max_attempts=2, delays_ms=(0,), jitter=0), misfire=WHENEVER))
         first = await made.tick("a", at(TICK))
         made.join()
         await made.ended(first)

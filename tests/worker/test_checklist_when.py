@@ -15,7 +15,7 @@ from fleetcron.store.jobs import JobFilter
 from fleetcron.times.instants import iso, to_ms
 from tests.faults.inside import Shifted
 from tests.store.engines import change
-from tests.worker.crew import PATIENCE_S, Crew, every_second, job
+from tests.worker.crew import PATIENCE_S, WHENEVER, Crew, every_second, job
 from tests.worker.plays import (
     CANCELLED,
     DEAD,
@@ -169,7 +169,7 @@ def test_a_tick_that_is_dispatched_twice_runs_once(engine: str, request: pytest.
         seen = Seen()
         made.functions["t:f"] = seen.handler
         await made.set_clock(NOON + 30 * SECOND)
-        await made.define(job(schedule=MINUTELY, overlap=OverlapRule("queue")))
+        await made.define(job(schedule=MINUTELY, overlap=OverlapRule("queue"), misfire=WHENEVER))
         await made.plan(lookahead_s=300)
         ticks = [line.run.scheduled_for_ms for line in await made.runs()]
         assert ticks == [NOON + minute * MINUTE for minute in range(1, 6)]

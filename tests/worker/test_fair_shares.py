@@ -11,7 +11,7 @@ from fleetcron.model.rules import OverlapRule
 from fleetcron.store.engine import Script
 from fleetcron.store.rows import rows
 from fleetcron.store.written import Ok
-from tests.worker.crew import PATIENCE_S, Crew, crew, job
+from tests.worker.crew import PATIENCE_S, WHENEVER, Crew, crew, job
 
 ENGINES = pytest.mark.parametrize("engine", ["sqlite_memory", "postgres18"])
 SLOTS = 4
@@ -49,7 +49,7 @@ def played(request: pytest.FixtureRequest, engine: str, scenario: Callable[[Crew
 async def plan(made: Crew, **runs: int) -> None:
     """So many runs for each tenant, all due: one transaction, in this order."""
     names = {tenant.replace("_", "-"): number for tenant, number in runs.items()}
-    await made.define(*(job(name, tenant=name, overlap=OverlapRule("allow")) for name in names))
+    await made.define(*(job(name, tenant=name, overlap=OverlapRule("allow"), misfire=WHENEVER) for name in names))
     now_ms = await made.now_ms()
     planned = [
         {

@@ -6,16 +6,19 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fleetcron.config import ExecutorConfig
 from fleetcron.errors import StoreError
 from fleetcron.model.rules import OverlapRule, RetryRule
 from fleetcron.model.states import RunState
 from fleetcron.model.target import CommandTarget
 from fleetcron.policy.why import why
 from fleetcron.store.written import Ok
+from tests.executors.stage import module_that_hangs
 from tests.store.engines import change
 from tests.worker.crew import PATIENCE_S, Crew, crew, every_second, job
 
@@ -257,6 +260,34 @@ def test_an_unknown_handler_waits_visibly_and_others_go_on(engine: str, request:
         assert (await made.attempts(waits))[0].node_id == "w2"
 
     played(request, engine, scenario, {"t:f": lambda: None})
+
+
+def test_an_import_that_hangs_holds_up_nobody_else(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S1-24: claimed together; the healthy one runs, and each of the others has a reason of its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop_z.py").write_text("def work(): pass\n")
+    handlers = ("shop_that_hangs", "shop_z", "shop_nobody_has")
+
+    async def scenario(made: Crew) -> None:
+        await made.define(*(job(name, f"{name}:work") for name in handlers))
+        hangs, works, waits = [await made.trigger(name) for name in handlers]
+        made.join()
+        [line] = await made.ended(works)
+        assert line.run.state is RunState.SUCCEEDED
+        await made.until(lambda lines: lines[0].waiting is not None, waits)
+        known = await made.store.situations.of_run(waits)
+        assert known is not None
+        assert "No module named 'shop_nobody_has'" in why(known)
+        [line] = await made.lines(hangs)
+        assert not line.run.state.is_final
+        go_on()
+        [line] = await made.ended(hangs)
+        assert (line.run.state, line.run.attempt) == (RunState.SUCCEEDED, 1)
+
+    with module_that_hangs(tmp_path) as go_on:
+        played(request, "sqlite_memory", scenario, executor=ExecutorConfig(handlers=handlers, grace_s=1))
 
 
 @ENGINES

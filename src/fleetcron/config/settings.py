@@ -129,7 +129,7 @@ class WorkerConfig:
         30, Duration(0, DAY_S), "how long attempts may go on when the worker is asked to stop, before they are ended"
     )
     ahead_s: float = _setting(
-        1,
+        0.9,  # not a whole second: most ticks are on one, and whoever claims then is in the way of those that start
         Duration(0, 30, "a run that was claimed is not taken back by an edit any more"),
         "how long before its instant a run is claimed, and held until then",
     )

@@ -38,6 +38,7 @@ class Queued(NamedTuple):
     losses: int
     round: int
     leased: bool
+    ended: str | None = None  # its job was cancelled or deleted
 
     @property
     def is_fresh(self) -> bool:
@@ -68,6 +69,7 @@ class Previous(NamedTuple):
     finished_ms: int | None
     left_out: bool = False
     deadline_ms: int | None = None
+    has_started: bool = True
 
     def is_left_out_by(self, at_ms: int) -> bool:
         if self.finished_ms is not None:
@@ -83,6 +85,20 @@ class Waiting(NamedTuple):
     scheduled_for_ms: int
     due_ms: int
     deadline_ms: int | None
+
+
+class Unqueued(NamedTuple):
+    """A tick that was planned and is not queued."""
+
+    run_id: int
+    due_ms: int
+
+
+class Late(NamedTuple):
+    """What becomes of late ticks: those that will not run, and those that are caught up."""
+
+    closes: Sequence["Close"] = ()
+    caught_up: Sequence[int] = ()
 
 
 class Control(NamedTuple):
@@ -223,11 +239,11 @@ class Choice:
     undecided: bool = False  # somebody hangs on what is closed here: ask again when that is written
 
 
-def queued(row: Any) -> Queued:
+def queued(row: Any, ended: str | None = None) -> Queued:
     """A row of the queue."""
     return Queued(
         row["run_id"], str(row["job_id"]), row["tenant"], row["pool"], row["type"], row["lane"], row["kind"],
         row["priority"], row["rank"], row["due_ms"], row["scheduled_for_ms"], row["deadline_ms"], row["overlap"],
         row["claim_key"], row["max_running"], row["handler"], bool(row["depends"]), row["attempt"], row["failures"],
-        row["losses"], row["round"], bool(row["leased"]),
+        row["losses"], row["round"], bool(row["leased"]), ended,
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """What a worker may start now, what has to wait and for what, and what will not start at all. Pure.
 
-The order of the questions: will it never start because of other ticks of its job, or because it is too late; do its
+The order of the questions: will it never start because its job was ended, because of other ticks, or because it is too
+late; do its
 upstream jobs allow it; does it wait for other ticks; has anybody held it back; is there a slot and a share of the lane;
 then caps, keys and, last, the rate (so that nobody pays for a start that something else prevented).
 """
@@ -91,6 +92,9 @@ class _Chooser:
             if each.run_id in self.judged:
                 continue
             self.judged.add(each.run_id)
+            if each.ended is not None:
+                self._close(Close(each.run_id, RunState.CANCELLED, f"its job was {each.ended}"))
+                continue
             closes = overlap.answers(each, self.facts, self.left_out, self.undecided)
             if closes is None:
                 self.undecided.add(each.run_id)

@@ -79,7 +79,7 @@ def _skipped(
         return None  # there may be another one before that
     if before is None or _was_final(before, run.due_ms):
         return ()
-    reason = f"overlap: run {before.run_id} was not finished"
+    reason = f"overlap: run {before.run_id} {'was not finished' if before.has_started else 'had not started'}"
     return (Close(run.run_id, RunState.SKIPPED, reason, at_ms=run.due_ms),)
 
 

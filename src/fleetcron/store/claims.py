@@ -170,7 +170,7 @@ def _candidates(wish: Claim, room: _Room, now_ms: int) -> Script[tuple[list[Queu
     most = max(room.all, 1) + _SPARE
     until_ms = _FOR_EVER if room.early is None or room.early > 0 else now_ms
     asked = {"pool": wish.pool, "lacks": texts(wish.lacks), "most": most, "now_ms": now_ms, "until_ms": until_ms}
-    found = [queued(row) for row in (yield "queue_heads", asked)]
+    found = [queued(row, row["ended"]) for row in (yield "queue_heads", asked)]
     heads = Counter((run.lane, run.priority, run.due_ms > now_ms) for run in found)
     return found, all(number < most for number in heads.values())
 
@@ -211,7 +211,9 @@ def _previous(runs: Sequence[Queued]) -> Script[dict[int, Previous]]:
     )
     found = yield "runs_previous", {"rows": text}
     return {
-        row["run_id"]: Previous(row["previous"], row["finished_ms"], bool(row["left_out"]), row["deadline_ms"])
+        row["run_id"]: Previous(
+            row["previous"], row["finished_ms"], bool(row["left_out"]), row["deadline_ms"], bool(row["started"])
+        )
         for row in found
     }
 

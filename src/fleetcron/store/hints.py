@@ -11,7 +11,7 @@ LOST_EVERY_S: Final = 1.0
 
 class Hints:
     def __init__(self) -> None:
-        self._listeners: set[Listener] = set()
+        self._listeners: dict[Listener, None] = {}  # in order: a simulated world tells them all the same way again
         self.connected = True
 
     def tell(self, topic: str) -> None:
@@ -32,11 +32,11 @@ class Hints:
     @contextmanager
     def listener(self) -> Iterator["Listener"]:
         listener = Listener(self)
-        self._listeners.add(listener)
+        self._listeners[listener] = None
         try:
             yield listener
         finally:
-            self._listeners.discard(listener)
+            self._listeners.pop(listener, None)
 
     def __len__(self) -> int:
         return len(self._listeners)

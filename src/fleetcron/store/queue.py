@@ -1,14 +1,20 @@
 """From planned to due: runs enter the queue of their pool a moment before they may start."""
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, TypeAlias
 
+from fleetcron.model.queued import Close, Late, Unqueued
+from fleetcron.model.rules import MisfireRule
+from fleetcron.model.writing import misfire_from
 from fleetcron.steps import step
+from fleetcron.store.closing import close_runs
 from fleetcron.store.dbclock import Reading, read_clock
 from fleetcron.store.engine import Engine, Row, Script
-from fleetcron.store.rows import rows, texts
+from fleetcron.store.rows import ids, rows, texts
 from fleetcron.store.written import Refused, Written
 
 Place: TypeAlias = tuple[str, str, int, str]
@@ -35,6 +41,7 @@ class Promoted:
     busy: bool = False
 
 
+Lateness: TypeAlias = Callable[[Sequence[Unqueued], MisfireRule, int], Late]
 Ranking: TypeAlias = Callable[[Sequence[Coming], Shares], tuple[list[int], dict[Place, int]]]
 
 
@@ -53,9 +60,10 @@ class Queue:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def promote(self, ahead_ms: int, most: int, rank: Ranking) -> Written[Promoted]:
+    async def promote(self, ahead_ms: int, most: int, rank: Ranking, late: Lateness | None = None) -> Written[Promoted]:
         """Queue what may start within `ahead_ms`. `rank` is pure: it is given where tenants stand, and says where the
-        runs and the tenants stand then."""
+        runs and the tenants stand then. So is `late`, which says what becomes of ticks that nobody queued in time
+        (None: they are queued like the others)."""
 
         def script() -> Script[Promoted | Refused]:
             step("promote.lock")
@@ -66,10 +74,16 @@ class Queue:
             taken = yield "upcoming_take", {"until_ms": facts["now_ms"] + ahead_ms, "most": most}
             if not taken:
                 return Promoted()
-            coming = [Coming(r["pool"], r["lane"], r["priority"], r["tenant"], r["weight"]) for r in taken]
+            left_out, caught_up = yield from _late(taken, late, facts["now_ms"])
+            queued = [row for row in taken if row["run_id"] not in left_out]
+            coming = [
+                Coming(r["pool"], "catchup" if r["run_id"] in caught_up else r["lane"], r["priority"], r["tenant"],
+                       r["weight"])
+                for r in queued
+            ]  # fmt: skip
             shares = yield from _shares(coming)
             ranks, moved = rank(coming, shares)
-            yield "queue_insert", {"rows": rows(map(_queue_row, taken, ranks))}
+            yield "queue_insert", {"rows": rows(map(_queue_row, queued, ranks))}
             yield "shares_write", {"rows": _share_rows(moved)}
             yield "notify", {"topic": "work"}
             step("promote.written")
@@ -88,6 +102,32 @@ class Queue:
             return NextLook(reading, row["upcoming_ms"], row["look_ms"])
 
         return await self._engine.read(script)
+
+
+def _late(taken: Sequence[Row], late: Lateness | None, now_ms: int) -> Script[tuple[set[int], set[int]]]:
+    """The runs that were closed because nobody was there when they were due, and those that are caught up."""
+    since: dict[str, int] = {}
+    for row in taken:
+        if row["fresh_tick"] and row["due_ms"] < now_ms:
+            job_id = str(row["job_id"])
+            since[job_id] = min(row["scheduled_for_ms"], since.get(job_id, row["scheduled_for_ms"]))
+    if late is None or not since:
+        return set(), set()
+    found = yield "runs_unqueued", {"rows": rows({"job_id": each, "from_ms": ms} for each, ms in sorted(since.items()))}
+    closes: list[Close] = []
+    caught_up: list[int] = []
+    for _, some in groupby(found, key=lambda row: str(row["job_id"])):
+        ticks = list(some)
+        if ticks[0]["misfire"] is not None:
+            rule = misfire_from(json.loads(ticks[0]["misfire"]))
+            decided = late([Unqueued(row["run_id"], row["due_ms"]) for row in ticks], rule, now_ms)
+            closes += decided.closes
+            caught_up += decided.caught_up
+    if closes:
+        yield from close_runs(closes, now_ms)
+    if caught_up:
+        yield "runs_set_lane", {"ids": ids(caught_up)}
+    return {each.run_id for each in closes}, set(caught_up)
 
 
 def _shares(coming: Sequence[Coming]) -> Script[dict[Place, int]]:

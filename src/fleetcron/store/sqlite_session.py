@@ -59,13 +59,13 @@ class SqliteSession:
             step("store.began")
             value = self._run(connection, script)
         except BaseException as error:
-            self._undo()
+            self.undo()
             self._raise(error)
         step("store.commit")
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            self._undo()
+            self.undo()
             if is_not_committed(error):
                 self._raise(error)
             self.close()
@@ -85,7 +85,7 @@ class SqliteSession:
             value = self._run(connection, script)
             connection.execute("COMMIT")
         except BaseException as error:
-            self._undo()
+            self.undo()
             self._raise(error)
         finally:
             self._reading = False
@@ -196,7 +196,7 @@ class SqliteSession:
         except (sqlite3.Error, OverflowError, UnicodeError) as error:
             self._raise(error, name)
 
-    def _undo(self) -> None:
+    def undo(self) -> None:
         """Take back what is open. A connection that cannot do even that is given up, which takes it back too."""
         if self._connection:
             try:

@@ -53,5 +53,6 @@ async def bury_lost(store: Store, watch: Watch, settling: Settling, *, clock: Cl
         match await store.workers.bury(worker, settling(errands), gone=gone, by=by):
             case Ok(ends):
                 buried.append(worker.node_id)
-                log.warning("the worker %s is lost; it held %d runs", worker.node_id, len(ends.transitions))
+                held = len(ends.transitions)
+                log.warning("the worker %s is lost; it held %d run%s", worker.node_id, held, "" if held == 1 else "s")
     return buried

@@ -52,6 +52,7 @@ class Acks:
         self._none.set()
         self._life = 0  # of the lease: what ended in an earlier one is not ours to write
         self.late = 0  # ends that were refused because somebody else held the run
+        self.trouble: str | None = None  # why what has ended cannot be written
 
     def put(self, ended: Ended, errand: Errand) -> None:
         self._pending.append((ended, errand))
@@ -83,7 +84,7 @@ class Acks:
             if batch:
                 self._writing = batch
                 await self._write(batch)
-                self._writing = ()
+                self._writing, self.trouble = (), None
             if not self._pending:
                 self._some.clear()
                 self._none.set()
@@ -105,12 +106,18 @@ class Acks:
                         return
                     case Unknown(why):
                         unsure = True
-                        log.warning("it is not known whether the end of %d attempts was written: %s", len(ended), why)
+                        if self.trouble != why:
+                            log.warning(
+                                "it is not known whether the end of %d attempts was written: %s", len(ended), why
+                            )
+                        self.trouble = why
                     case Refused(reason):
                         log.error("the end of %d attempts was refused: %s", len(ended), reason)
                         return
             except StoreUnavailable as error:
-                log.warning("the end of %d attempts cannot be written yet: %s", len(ended), error)
+                if self.trouble != str(error):
+                    log.warning("the end of %d attempts cannot be written yet: %s", len(ended), error)
+                self.trouble = str(error)
             except StoreError as error:  # it will not get better: one of them is at fault, and the others must not wait
                 await self._one_by_one(batch, error)
                 return

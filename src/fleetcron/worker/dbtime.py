@@ -41,8 +41,8 @@ class DatabaseTime:
         self._low_ms, self._high_ms = max(self._low_ms, low), min(self._high_ms, high)
 
     def surely_ms(self, at_s: float) -> float:
-        """It is at least this late there."""
-        return self._low_ms + at_s * 1000
+        """It is at least this late there, also if its clock has gone slower than ours since it was last heard."""
+        return self._low_ms + at_s * 1000 - max(0.0, at_s - self._at_s) * _DRIFT * 1000
 
     def at_most_ms(self, at_s: float) -> float:
         return self._high_ms + at_s * 1000
@@ -56,4 +56,5 @@ class DatabaseTime:
 
     def when_s(self, instant_ms: int) -> float:
         """From this moment of the loop on, the instant has come there."""
-        return (instant_ms - self._low_ms) / 1000
+        when_s = (instant_ms - self._low_ms) / 1000
+        return when_s if when_s <= self._at_s else self._at_s + (when_s - self._at_s) / (1 - _DRIFT)

@@ -20,6 +20,7 @@ from fleetcron.errors import StoreError, StoreUnavailable
 from fleetcron.executors.assignment import Key
 from fleetcron.model.outcome import Fault, Lost
 from fleetcron.policy.fairness import Wanted, ranks
+from fleetcron.policy.late import late
 from fleetcron.store.ends import Ended, Ends
 from fleetcron.store.queue import Coming, Place, Shares
 from fleetcron.store.store import Store
@@ -158,7 +159,7 @@ class Worker:
         return found.clock.received_s + (min(poll_ms, coming_ms, look_ms) - found.now_ms) / 1000
 
     async def _promote(self) -> bool:
-        match await self._store.queue.promote(self._ahead_ms, _PROMOTED, _ranked):
+        match await self._store.queue.promote(self._ahead_ms, _PROMOTED, _ranked, late):
             case Ok(done):
                 self._promote_at_ms = 0.0 if done.more else self.time.guess_ms(self._loop.time()) + _PROMOTE_EVERY_MS
                 return done.more
@@ -203,9 +204,12 @@ class Worker:
                 log.error("claiming waits: %s", error)
             self.health.trouble = str(error)
             return min(_LONGEST_BACKOFF_MS, 50 << min(self._failures, 6)) / 1000
-        if self.health.trouble is not None:
+        if not self.lease.is_held:
+            return rest_s  # it has asked for nothing yet
+        trouble = self._acks.trouble  # who can claim may still be unable to write how it ended: a disk that is full
+        if self.health.trouble is not None and trouble is None:
             log.info("claiming goes on")
-        self._failures, self.health.trouble = 0, None
+        self._failures, self.health.trouble = 0, trouble
         return rest_s
 
     async def _joined(self, stop: asyncio.Event) -> bool:

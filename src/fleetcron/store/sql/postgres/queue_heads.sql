@@ -1,6 +1,7 @@
 -- The first runs of every queue of a pool that wait for nothing but a slot. What is due and what is not yet are read
 -- apart (:until_ms is now, or as far as one may look): many that are due in a moment must not hide one that may start.
-SELECT q.* FROM shares AS v
+SELECT q.*, CASE WHEN j.deleted_ms IS NOT NULL THEN 'deleted' WHEN j.state = 'cancelled' THEN 'cancelled' END AS ended
+FROM shares AS v
 CROSS JOIN (VALUES (CAST(-9000000000000000 AS BIGINT), CAST(:now_ms AS BIGINT)), (CAST(:now_ms AS BIGINT), CAST(:until_ms AS BIGINT)))
     AS s (after_ms, until_ms)
 CROSS JOIN LATERAL (
@@ -11,4 +12,5 @@ CROSS JOIN LATERAL (
     ORDER BY i.rank, i.run_id
     LIMIT :most
 ) AS q
+LEFT JOIN jobs AS j ON j.job_id = q.job_id
 WHERE v.pool = :pool AND v.tenant = ''

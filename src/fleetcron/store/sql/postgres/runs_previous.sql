@@ -2,7 +2,9 @@
 -- the tick was due: by an answer, or because its start deadline was over.
 SELECT n.run_id, p.run_id AS previous, p.finished_ms,
     CASE WHEN p.state IN ('skipped', 'expired', 'merged') THEN 1 ELSE 0 END AS left_out,
-    (SELECT q.deadline_ms FROM queue AS q WHERE q.run_id = p.run_id AND q.attempt = 0) AS deadline_ms
+    (SELECT q.deadline_ms FROM queue AS q WHERE q.run_id = p.run_id AND q.attempt = 0) AS deadline_ms,
+    CASE WHEN p.finished_ms IS NOT NULL OR EXISTS (SELECT 1 FROM leases AS l WHERE l.run_id = p.run_id)
+        THEN 1 ELSE 0 END AS started
 FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (run_id BIGINT, job_id UUID, scheduled_for_ms BIGINT, due_ms BIGINT)
 CROSS JOIN LATERAL (
     SELECT i.run_id, i.state, i.finished_ms FROM runs AS i

@@ -8,7 +8,9 @@ WITH taken AS (
     WHERE u.run_after_ms = d.run_after_ms AND u.run_id = d.run_id
     RETURNING u.run_id, u.run_after_ms
 )
-SELECT r.run_id, t.run_after_ms AS due_ms, j.pool, r.lane, j.priority, j.tenant, coalesce(w.weight, 1) AS weight
+SELECT r.run_id, t.run_after_ms AS due_ms, j.pool, r.lane, j.priority, j.tenant, coalesce(w.weight, 1) AS weight,
+    r.job_id, r.scheduled_for_ms,
+    CASE WHEN r.kind = 'tick' AND r.lane = 'live' AND r.round = 0 AND l.run_id IS NULL THEN 1 ELSE 0 END AS fresh_tick
 FROM taken AS t
 JOIN runs AS r ON r.run_id = t.run_id AND r.finished_ms IS NULL
 JOIN jobs AS j ON j.job_id = r.job_id

@@ -2,7 +2,7 @@
 INSERT INTO queue (run_id, job_id, tenant, pool, type, lane, kind, priority, rank, due_ms, scheduled_for_ms,
     deadline_ms, overlap, claim_key, max_running, handler, depends, attempt, failures, losses, round, leased)
 SELECT r.run_id, r.job_id, j.tenant, n.pool, j.type, r.lane, r.kind, n.priority, n.rank, n.due_ms, r.scheduled_for_ms,
-    CASE WHEN r.kind = 'tick' THEN r.scheduled_for_ms + j.start_deadline_ms END, j.overlap, j.claim_key, j.max_running,
+    CASE WHEN r.kind = 'tick' AND r.round = 0 THEN r.scheduled_for_ms + j.start_deadline_ms END, j.overlap, j.claim_key, j.max_running,
     j.handler, j.depends, coalesce(l.attempt, r.attempt), coalesce(l.failures, r.failures),
     coalesce(l.losses, r.losses), r.round, CASE WHEN l.run_id IS NULL THEN 0 ELSE 1 END
 FROM (SELECT value ->> 'run_id' AS run_id, value ->> 'pool' AS pool, value ->> 'priority' AS priority,

@@ -5,7 +5,7 @@ SELECT r.run_id, r.job_id, j.tenant, j.pool, j.type, r.lane, r.kind, j.priority,
     coalesce((SELECT v.rank FROM shares AS v
               WHERE v.pool = j.pool AND v.lane = r.lane AND v.priority = j.priority AND v.tenant = ''), 0),
     l.due_ms, r.scheduled_for_ms,
-    CASE WHEN r.kind = 'manual' THEN NULL ELSE r.scheduled_for_ms + j.start_deadline_ms END, j.overlap, j.claim_key,
+    CASE WHEN r.kind = 'tick' AND r.round = 0 THEN r.scheduled_for_ms + j.start_deadline_ms END, j.overlap, j.claim_key,
     j.max_running, j.handler, j.depends, l.attempt - 1, l.failures, l.losses, r.round,
     CASE WHEN r.started_ms IS NULL THEN 0 ELSE 1 END
 FROM leases AS l

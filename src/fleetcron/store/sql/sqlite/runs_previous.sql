@@ -2,7 +2,9 @@
 -- the tick was due: by an answer, or because its start deadline was over.
 SELECT n.run_id, p.run_id AS previous, p.finished_ms,
     CASE WHEN p.state IN ('skipped', 'expired', 'merged') THEN 1 ELSE 0 END AS left_out,
-    (SELECT q.deadline_ms FROM queue AS q WHERE q.run_id = p.run_id AND q.attempt = 0) AS deadline_ms
+    (SELECT q.deadline_ms FROM queue AS q WHERE q.run_id = p.run_id AND q.attempt = 0) AS deadline_ms,
+    CASE WHEN p.finished_ms IS NOT NULL OR EXISTS (SELECT 1 FROM leases AS l WHERE l.run_id = p.run_id)
+        THEN 1 ELSE 0 END AS started
 FROM (SELECT value ->> 'run_id' AS run_id, value ->> 'job_id' AS job_id,
     value ->> 'scheduled_for_ms' AS scheduled_for_ms, value ->> 'due_ms' AS due_ms FROM json_each(:rows)) AS n
 JOIN runs AS p ON p.run_id = (

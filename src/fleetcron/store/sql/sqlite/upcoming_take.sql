@@ -4,7 +4,9 @@ DELETE FROM temp.taken;
 INSERT INTO temp.taken
 SELECT run_id, run_after_ms FROM upcoming WHERE run_after_ms <= :until_ms ORDER BY run_after_ms, run_id LIMIT :most;
 DELETE FROM upcoming WHERE (run_after_ms, run_id) IN (SELECT due_ms, run_id FROM temp.taken);
-SELECT r.run_id, t.due_ms, j.pool, r.lane, j.priority, j.tenant, coalesce(w.weight, 1) AS weight
+SELECT r.run_id, t.due_ms, j.pool, r.lane, j.priority, j.tenant, coalesce(w.weight, 1) AS weight,
+    r.job_id, r.scheduled_for_ms,
+    CASE WHEN r.kind = 'tick' AND r.lane = 'live' AND r.round = 0 AND l.run_id IS NULL THEN 1 ELSE 0 END AS fresh_tick
 FROM temp.taken AS t
 JOIN runs AS r ON r.run_id = t.run_id AND r.finished_ms IS NULL
 JOIN jobs AS j ON j.job_id = r.job_id
