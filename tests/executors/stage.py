@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,28 @@ def python(name: str) -> PythonTarget:
 def shell(text: str) -> CommandTarget:
     """A program that is a shell; not `shell: true`."""
     return CommandTarget(("/bin/sh", "-c", text))
+
+
+def all_at_once(parties: int, place: Path) -> list[Assignment]:
+    payload = {"parties": parties, "place": str(place)}
+    return [assignment(python("meets_all"), at, payload=payload) for at in range(parties)]
+
+
+@contextmanager
+def module_that_hangs(place: Path, name: str = "shop_that_hangs") -> Iterator[Callable[[], None]]:
+    """With a function `work`. Its import reads from a pipe, and goes on when the function that this gives is called."""
+    pipe = place / f"{name}.pipe"
+    os.mkfifo(pipe)
+    (place / f"{name}.py").write_text(f"with open({str(pipe)!r}) as pipe: pipe.readline()\ndef work(): pass\n")
+    end = os.open(pipe, os.O_RDWR)
+
+    def go_on() -> None:
+        os.write(end, b"\n")
+
+    try:
+        yield go_on
+    finally:
+        os.close(end)
 
 
 class Heard:

@@ -5,17 +5,23 @@ import json
 import sys
 import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fleetcron.config import ExecutorConfig
-from fleetcron.executors.assignment import Assignment
 from fleetcron.executors.reports import Done
 from fleetcron.model.outcome import Cancelled, Failed, Lost, Snoozed, Succeeded
 from fleetcron.model.target import CommandTarget, PythonTarget
 from tests.executors.processes import still_alive, zombies
-from tests.executors.stage import SUBJECTS, Heard, assignment, handler_hosts, pid_of, python
+from tests.executors.stage import (
+    SUBJECTS,
+    Heard,
+    all_at_once,
+    assignment,
+    handler_hosts,
+    pid_of,
+    python,
+)
 
 
 def run(name: str, *, timeout_s: float = 3600, **payload: Any) -> Done:
@@ -25,11 +31,6 @@ def run(name: str, *, timeout_s: float = 3600, **payload: Any) -> Done:
             return await heard.end_of(1)
 
     return asyncio.run(scenario())
-
-
-def all_at_once(parties: int, place: Path) -> list[Assignment]:
-    payload = {"parties": parties, "place": str(place)}
-    return [assignment(python("meets_all"), at, payload=payload) for at in range(parties)]
 
 
 def test_a_handler_knows_for_what_it_is_called() -> None:
@@ -305,120 +306,6 @@ def test_another_host_is_started_when_all_have_something_to_do_and_gets_the_next
                 found, number = await pid_of(hosts, heard, number), number + 1
             assert await pid_of(hosts, heard, 11) == found  # which has less to do
             assert len(hosts._hosts) == 2
-
-    asyncio.run(scenario())
-
-
-def test_what_one_host_has_learned_the_others_learn_too(tmp_path: Path) -> None:
-    """A function that is asked for when several hosts run already: none of its runs is declined."""
-
-    async def scenario() -> None:
-        async with handler_hosts("meets_all", slots=4, hosts=2) as (hosts, heard):
-            hosts.start(all_at_once(4, tmp_path))
-            assert len({end.result_json for end in (await heard.ends(4)).values()}) == 2
-            await hosts.learn([python("noop")])
-            hosts.start([assignment(python("noop"), at) for at in range(10, 50)])
-            ends = await heard.ends(44)
-            assert {end.outcome for end in ends.values()} == {Succeeded()}
-
-    asyncio.run(scenario())
-
-
-def test_new_code_is_found_although_a_host_has_the_old_one(tmp_path: Path) -> None:
-    """Python imports a module once: only a new process can see what was written since. What runs may finish."""
-    module = tmp_path / "shop_of_today.py"
-    module.write_text("import os, time\ndef old(): time.sleep(1); return os.getpid()\n")
-    old, new = (PythonTarget(f"shop_of_today:{name}") for name in ("old", "new"))
-    config = ExecutorConfig(handlers=("shop_of_today",))
-
-    async def scenario() -> None:
-        async with handler_hosts(config=config, path=tmp_path) as (hosts, heard):
-            await hosts.learn([old, new])
-            assert hosts.knows(old)
-            assert hosts.why_not(new) == "shop_of_today has no function new"
-            host = hosts._hosts[0]
-            await hosts.learn([new])
-            assert hosts._hosts == [host]  # nothing has changed, so nothing is to be had from a new process
-            hosts.start([assignment(old, 1)])
-            module.write_text("import os\ndef old(): return 'new'\ndef new(): return os.getpid()\n")
-            await hosts.learn([new])
-            assert hosts.knows(new), hosts.why_not(new)
-            hosts.start([assignment(new, 2), assignment(old, 3)])
-            assert (await heard.end_of(3)).result_json == '"new"'
-            assert (await heard.end_of(1)).result_json != (await heard.end_of(2)).result_json
-            assert {end.outcome for end in heard.done.values()} == {Succeeded()}
-
-    asyncio.run(scenario())
-
-
-def test_a_module_that_comes_later_is_found(tmp_path: Path) -> None:
-    target = PythonTarget("shop_of_tomorrow:late")
-
-    async def scenario() -> None:
-        config = ExecutorConfig(handlers=("shop_of_tomorrow",))
-        async with handler_hosts(config=config, path=tmp_path / "shop") as (hosts, heard):
-            await hosts.learn([target])
-            assert "No module named 'shop_of_tomorrow'" in (hosts.why_not(target) or "")
-            (tmp_path / "shop").mkdir()
-            (tmp_path / "shop" / "shop_of_tomorrow.py").write_text("def late(): pass\n")
-            await hosts.learn([target])
-            hosts.start([assignment(target, 1)])
-            assert (await heard.end_of(1)).outcome == Succeeded()
-
-    asyncio.run(scenario())
-
-
-def test_what_one_host_has_is_there_whatever_another_one_says(tmp_path: Path) -> None:
-    """The second host cannot import it, as when its license is for one process: the work goes to the first."""
-    (tmp_path / "shop_for_one.py").write_text(
-        "import os, time, pathlib\n"
-        f"pathlib.Path({str(tmp_path / 'taken')!r}).touch(exist_ok=False)\n"
-        "def work(): time.sleep(0.2); return os.getpid()\n"
-    )
-    one = PythonTarget("shop_for_one:work")
-    config = ExecutorConfig(handlers=("shop_for_one", SUBJECTS), hosts=2)
-    (tmp_path / "meeting").mkdir()
-
-    async def scenario() -> None:
-        async with handler_hosts("meets_all", config=config, path=tmp_path, slots=2) as (hosts, heard):
-            await hosts.learn([one])
-            hosts.start(all_at_once(2, tmp_path / "meeting"))
-            both = {end.result_json for end in (await heard.ends(2)).values()}
-            assert len(both) == 2
-            assert hosts.knows(one)
-            hosts.start([assignment(one, at) for at in range(3, 7)])
-            works = {(await heard.end_of(at)).result_json for at in range(3, 7)}
-            assert len(works) == 1
-            assert works <= both
-            assert {end.outcome for end in heard.done.values()} == {Succeeded()}
-
-    asyncio.run(scenario())
-
-
-def test_an_import_that_hangs_is_an_unknown_handler_and_others_can_be_learned(tmp_path: Path) -> None:
-    gate = tmp_path / "open"
-    (tmp_path / "shop_that_hangs.py").write_text(
-        f"import pathlib, time\nwhile not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.01)\ndef work(): pass\n"
-    )
-    (tmp_path / "shop_beside.py").write_text("def work(): pass\n")
-    hangs, beside = PythonTarget("shop_that_hangs:work"), PythonTarget("shop_beside:work")
-    config = ExecutorConfig(handlers=("shop_that_hangs", "shop_beside"))
-
-    async def scenario() -> None:
-        async with handler_hosts(config=config, path=tmp_path) as (hosts, heard):
-            hosts._settings = replace(hosts._settings, start_ms=2_000)
-            await hosts.learn([hangs])
-            assert hosts.why_not(hangs) == "its import was not over within 2 s"
-            await hosts.learn([hangs, beside])
-            assert hosts.knows(beside)
-            assert not hosts.knows(hangs)
-            gate.touch()
-            hosts.start([assignment(beside, 1)])
-            await heard.end_of(1)
-            while not hosts.knows(hangs):  # nobody has to ask again
-                await hosts.learn([hangs])
-            hosts.start([assignment(hangs, 2)])
-            assert (await heard.end_of(2)).outcome == Succeeded()
 
     asyncio.run(scenario())
 

@@ -5,7 +5,10 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from fleetcron.clock import SystemClock
 from fleetcron.config import ExecutorConfig
@@ -14,7 +17,7 @@ from fleetcron.executors.handlers import Handlers
 from fleetcron.executors.inline import Inline
 from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Succeeded, TimedOut
 from fleetcron.model.target import CommandTarget, PythonTarget
-from tests.executors.stage import Heard, assignment
+from tests.executors.stage import PATIENCE_S, Heard, assignment, module_that_hangs
 
 
 @asynccontextmanager
@@ -93,6 +96,29 @@ def test_what_is_not_there_is_declined() -> None:
             assert executor.running() == set()
 
     asyncio.run(scenario())
+
+
+def test_an_import_that_hangs_keeps_nobody_else_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor the end of the worker."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "inline_z.py").write_text("def work(): pass\n")
+    hangs, beside = PythonTarget("inline_that_hangs:work"), PythonTarget("inline_z:work")
+
+    async def scenario() -> None:
+        async with inline(allowed=("inline_that_hangs", "inline_z")) as (executor, heard):
+            learning = asyncio.create_task(executor.learn([hangs, beside]))
+            async with asyncio.timeout(PATIENCE_S):
+                while not executor.knows(beside):
+                    await asyncio.sleep(0.01)
+            executor.start([assignment(beside)])
+            assert (await heard.end_of(1)).outcome == Succeeded()
+            assert not learning.done()
+            await executor.close(0)
+            await learning
+            assert not executor.knows(hangs)
+
+    with module_that_hangs(tmp_path, "inline_that_hangs"):
+        asyncio.run(scenario())
 
 
 def test_timeouts_and_cancels() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
@@ -33,23 +34,24 @@ def test_a_timeout_ends_a_function_and_only_that_function(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["ignores", "waits_in_c"])
-def test_a_function_that_does_not_stop_costs_its_host_but_not_its_neighbours(name: str) -> None:
+def test_a_function_that_does_not_stop_costs_its_host_but_not_its_neighbours(name: str, tmp_path: Path) -> None:
     """S1-26: the neighbour finishes, new work goes to a new host meanwhile, and then the old host is killed."""
 
     async def scenario() -> None:
-        async with handler_hosts(name, "pid_of", "sleeps", "leaves_a_daemon", patience_s=30) as (hosts, heard):
+        async with handler_hosts(name, "pid_of", "meets_all", "leaves_a_daemon", patience_s=30) as (hosts, heard):
             old = await pid_of(hosts, heard, 10)
             hosts.start([assignment(python("leaves_a_daemon"), 11)])
             daemon = int((await heard.end_of(11)).result_json or 0)
             hosts.start([assignment(python(name), 1, timeout_s=0.1)])
-            hosts.start([assignment(python("sleeps"), 2, payload={"seconds": 1.2})])
+            hosts.start([assignment(python("meets_all"), 2, payload={"parties": 2, "place": str(tmp_path)})])
             new, number = old, 20
             while new == old:  # until the old one is retired
                 new, number = await pid_of(hosts, heard, number), number + 1
                 await asyncio.sleep(0.02)
             assert (1, 1) not in heard.done  # it still runs, so its retry must not
             assert alive(old)
-            assert json.loads((await heard.end_of(2)).result_json or "") == f"slept in {old}"
+            (tmp_path / "me").touch()
+            assert json.loads((await heard.end_of(2)).result_json or "") == old
             end = await heard.end_of(1)
             assert end.outcome == TimedOut(Fault("timeout", "Job timed out after 0.1s"))
             assert not alive(old)
@@ -165,14 +167,18 @@ def test_a_host_that_speaks_nonsense_is_replaced() -> None:
 
 
 def test_a_module_that_ends_its_process_is_an_unknown_handler() -> None:
-    dying = "tests.executors.subjects_that_die"
+    """And only that one: whoever is asked for at the same time has a reason of its own, or is there."""
+    dying, failing = "tests.executors.subjects_that_die", "tests.executors.subjects_that_fail"
 
     async def scenario() -> None:
-        config = ExecutorConfig(handlers=(SUBJECTS, dying))
-        async with handler_hosts("noop", config=config) as (hosts, heard):
-            target = PythonTarget(f"{dying}:f")
-            await hosts.learn([target])
-            assert hosts.why_not(target) == "the handler host ended while it was imported"
+        config = ExecutorConfig(handlers=(SUBJECTS, dying, failing))
+        async with handler_hosts(config=config) as (hosts, heard):
+            dead = [PythonTarget(f"{dying}:f"), PythonTarget(f"{dying}:g")]
+            fails = PythonTarget(f"{failing}:f")
+            await hosts.learn([*dead, fails, python("noop")])
+            for target in dead:
+                assert hosts.why_not(target) == "the handler host ended while it was imported"
+            assert "the database is away" in (hosts.why_not(fails) or "")
             hosts.start([assignment(python("noop"), 1)])
             assert (await heard.end_of(1)).outcome == Succeeded()
 

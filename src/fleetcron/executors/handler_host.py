@@ -11,8 +11,9 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 from fleetcron.clock import Clock
@@ -20,10 +21,12 @@ from fleetcron.executors.alarm import Alarm
 from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.flights import Flight, Flights, Phase
 from fleetcron.executors.frames import BrokenFrames
+from fleetcron.executors.handlers import module_of
 from fleetcron.executors.host_talk import AT_ONCE, reports_of, row_of
 from fleetcron.executors.programs import Programs
 from fleetcron.executors.reports import Declined, Done, Report
 from fleetcron.executors.supervisor import End, Order
+from fleetcron.executors.turns import Turns
 from fleetcron.executors.verdicts import OVERDUE, Why, limited, signal_name, stopped
 from fleetcron.executors.wire import Wire
 from fleetcron.model.outcome import Failed, Fault, Lost, Outcome
@@ -43,7 +46,7 @@ class HostSettings:
     grace_ms: int
     patience_ms: int
     silence_ms: int
-    start_ms: int = 60_000  # for its imports
+    start_ms: int = 60_000  # for its start, and for each import
 
 
 class Landlord(Protocol):
@@ -71,7 +74,7 @@ class HandlerHost:
     ) -> None:
         self.slots = settings.slots
         self.found: Found = {}  # what it was asked for and has answered
-        self.sought: set[str] = set(names)  # what it was asked for
+        self.sought: set[str] = set()  # what it was asked for
         self.seeks: set[str] = set()  # and has not answered, so far
         self.hangs: set[str] = set()  # those of them that take too long
         self.misses: frozenset[str] = frozenset()  # what another host has, and this one has not: not to be given to it
@@ -90,8 +93,13 @@ class HandlerHost:
         self._stuck_ms: int | None = None  # since when one of them is beyond help
         self._pings = 0
         self._pinged_ms: int | None = None  # when the oldest ping was sent that has no answer
-        self._searches: dict[int, asyncio.Future[None]] = {}
-        self._search = 0
+        self._searches: dict[str, asyncio.Future[None]] = {}
+        self._importing: set[str] = set()  # those of `seeks` that had or have their turn
+        self._turns = Turns()
+        self._taking: set[asyncio.Task[None]] = set()
+        self._is_up: asyncio.Future[None] = self._loop.create_future()
+        self._is_open: asyncio.Future[None] = self._loop.create_future()
+        self._has_news = False
         self._alarm = Alarm(clock, self._look)
         ours, theirs = socket.socketpair()
         self._wire = Wire(ours, self._heard, self._is_silent)
@@ -101,7 +109,10 @@ class HandlerHost:
             self._wire.close()
             theirs.close()
             raise
-        self._wire.send(["hello", {"allowed": settings.allowed, "slots": settings.slots, "names": list(names)}])
+        self._wire.send(["hello", {"allowed": settings.allowed, "slots": settings.slots}])
+        for name in names:
+            self.search(name)
+        self._in_turn("", self._open)  # when each of them had its turn
         self._start_timer = self._loop.call_later(settings.start_ms / 1000, self._is_too_slow)
 
     @property
@@ -123,16 +134,18 @@ class HandlerHost:
     def has(self, name: str) -> bool:
         return name in self.found and self.found[name] is None
 
-    def search(self, names: Sequence[str]) -> "asyncio.Future[None]":
-        """Import these. It is over when `found` has them, or when this host is of no use any more."""
+    def search(self, name: str) -> "asyncio.Future[None]":
+        """Import it. It is over when `found` has it, or when this host is of no use any more. Many may wait for it."""
+        if name in self._searches:
+            return self._searches[name]
         over: asyncio.Future[None] = self._loop.create_future()
-        self._search += 1
-        self._searches[self._search] = over
-        self.sought.update(names)
-        self.seeks.update(names)
-        self._wire.send(["find", self._search, list(names)])
-        timer = self._loop.call_later(self._settings.start_ms / 1000, self._looks_too_long, self._search, tuple(names))
-        over.add_done_callback(lambda _: timer.cancel())
+        if self.is_retired or name in self.hangs:
+            _answer(over)
+            return over
+        self._searches[name] = over
+        self.sought.add(name)
+        self.seeks.add(name)
+        self._in_turn(module_of(name), partial(self._import, name, over))
         return over
 
     def retire(self, because: str) -> None:
@@ -151,6 +164,8 @@ class HandlerHost:
         for search in self._searches.values():
             _answer(search)
         self._searches.clear()
+        _answer(self._is_up)
+        _answer(self._is_open)
 
     def hurry(self) -> None:
         """No patience with anybody any more."""
@@ -170,26 +185,38 @@ class HandlerHost:
                 self._told(reports_of(plain, others))
             case ["pong", _]:
                 pass
-            case ["found", number, dict(found), bool(is_outdated)]:
-                self._has_found(number, found, is_outdated)
-            case ["ready", dict(found)]:
+            case ["found", str(name), why, bool(is_outdated)]:
+                self._has_found(name, why, is_outdated)
+            case ["up"]:
+                _answer(self._is_up)
+            case ["ready"]:
                 self._start_timer.cancel()
                 self.is_ready = True
-                self.found.update(found)
+                _answer(self._is_open)
                 self._landlord.host_is_ready()
             case _:
                 raise BrokenFrames("a word from a handler host that makes no sense")
 
-    def _has_found(self, number: int, found: Found, is_outdated: bool) -> None:
-        self.found.update(found)
-        self.seeks.difference_update(found)
-        self.hangs.difference_update(found)
+    def _has_found(self, name: str, why: str | None, is_outdated: bool) -> None:
+        self.found[name] = why
+        for names in (self.seeks, self._importing, self.hangs):
+            names.discard(name)
         if is_outdated:
             self.retire("files of its code have changed since it imported them")
         else:
-            self._landlord.host_has_looked()
-        if number in self._searches:
-            _answer(self._searches.pop(number))
+            self._tell_soon()
+        if name in self._searches:
+            _answer(self._searches.pop(name))
+
+    def _tell_soon(self) -> None:
+        """Once for many answers, and before whoever waits for one of them goes on."""
+        if not self._has_news:
+            self._has_news = True
+            self._loop.call_soon(self._tell)
+
+    def _tell(self) -> None:
+        self._has_news = False
+        self._landlord.host_has_looked()
 
     def _told(self, reports: list[Report]) -> None:
         by_key = self.flights.by_key
@@ -251,14 +278,36 @@ class HandlerHost:
         self.retired_because = f"it was not ready within {self._settings.start_ms / 1000:g} s: what do its imports do?"
         self.kill()
 
-    def _looks_too_long(self, number: int, names: Sequence[str]) -> None:
+    def _looks_too_long(self, name: str) -> None:
         """An import may hang for ever. If it ends after all, what it found counts from then on."""
-        if number in self._searches:
-            why = f"its import was not over within {self._settings.start_ms / 1000:g} s"
-            self.hangs.update(names)
-            self.found.update({name: why for name in names if name not in self.found})
-            self._landlord.host_has_looked()
-            _answer(self._searches.pop(number))
+        if name in self._searches:
+            self.hangs.add(name)
+            self.found[name] = f"its import was not over within {self._settings.start_ms / 1000:g} s"
+            self._tell_soon()
+            _answer(self._searches.pop(name))
+
+    # -- turns
+
+    def _in_turn(self, module: str, begin: Callable[[], "asyncio.Future[None]"]) -> None:
+        async def take() -> None:
+            await self._is_up
+            await self._turns.take(module, begin)
+
+        task = self._loop.create_task(take())
+        self._taking.add(task)
+        task.add_done_callback(self._taking.discard)
+
+    def _import(self, name: str, over: "asyncio.Future[None]") -> "asyncio.Future[None]":
+        if not over.done():  # as when it was retired meanwhile
+            self._importing.add(name)
+            self._wire.send(["find", name])
+            timer = self._loop.call_later(self._settings.start_ms / 1000, self._looks_too_long, name)
+            over.add_done_callback(lambda _: timer.cancel())
+        return over
+
+    def _open(self) -> "asyncio.Future[None]":
+        self._wire.send(["open"])
+        return self._is_open
 
     # -- its end
 
@@ -272,7 +321,7 @@ class HandlerHost:
         self._alarm.cancel()
         self._wire.close()
         self.is_retired = self.has_ended = True
-        self.died_of = frozenset() if self._was_killed else frozenset(self.seeks)
+        self.died_of = frozenset() if self._was_killed or self.retired_because else self._imported_now()
         now_ms = self._clock.monotonic_ms()
         reason = self.retired_because if self._was_killed else _NONSENSE if self._wire.is_broken else _how(end)
         flights, self.flights.by_key = self.flights.by_key, {}
@@ -294,6 +343,11 @@ class HandlerHost:
         self._end_searches()
         suspects = () if is_alone or is_overdue or self._was_killed else map(function_of, flights.values())
         self._landlord.host_ended(self, reason, frozenset(suspects))
+
+    def _imported_now(self) -> frozenset[str]:
+        """Also those that had no turn yet, if they are of the same modules: they would end the next one."""
+        modules = set(map(module_of, self._importing))
+        return frozenset(name for name in self.seeks if module_of(name) in modules)
 
     def _outcome(self, flight: Flight, reason: str, last_words: str | None, is_alone: bool) -> Outcome:
         if flight.why is not None:

@@ -22,7 +22,7 @@ from fleetcron.config import ExecutorConfig
 from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.flights import Flight
 from fleetcron.executors.handler_host import Found, HandlerHost, HostSettings, function_of
-from fleetcron.executors.handlers import is_allowed
+from fleetcron.executors.handlers import is_allowed, named
 from fleetcron.executors.programs import Programs
 from fleetcron.executors.reports import Done, Outbox, Report, Tell
 from fleetcron.executors.verdicts import stopped
@@ -81,15 +81,7 @@ class HandlerHosts:
         allowed = [name for name in unknown if is_allowed(name, self._config.handlers)]
         if not allowed or self._is_closing:
             return
-        asked: set[HandlerHost] = set()
-        # one after the other: an import that ends its process is not to end them all
-        while (left := [name for name in allowed if not self._is_known(name)]) and (host := self._to_ask(asked)):
-            asked.add(host)
-            await host.search([name for name in left if name not in host.hangs])
-            if host.has_ended:
-                self._found |= dict.fromkeys(left, "the handler host ended while it was imported")
-                break
-        self._spread()
+        await asyncio.gather(*map(self._look_for, allowed))
 
     def knows(self, target: Target) -> bool:
         return isinstance(target, PythonTarget) and self._is_known(target.function)
@@ -146,6 +138,18 @@ class HandlerHosts:
 
     # -- what the hosts know
 
+    async def _look_for(self, name: str) -> None:
+        asked: set[HandlerHost] = set()
+        # one after the other: an import that ends its process is not to end them all
+        while not self._is_known(name) and (host := self._to_ask(asked)):
+            asked.add(host)
+            await asyncio.shield(host.search(name))
+            if name in host.died_of:
+                self._found[name] = "the handler host ended while it was imported"
+                break
+            if host.has_ended:  # of something else
+                asked.remove(host)
+
     def _fresh(self, *, single: bool = False) -> list[HandlerHost]:
         """Those that may get something new, also when they are ready. The newest is the last."""
         return [host for host in self._hosts if not host.is_retired and (host in self._singles) is single]
@@ -163,8 +167,9 @@ class HandlerHosts:
         """What one host has found, the others look for too. Nobody waits for it."""
         known = [name for name in self._found if self._is_known(name) and name not in self._fatal]
         for host in self._fresh():
-            if unsought := [name for name in known if name not in host.sought]:
-                host.search(unsought)
+            for name in known:
+                if name not in host.sought:
+                    host.search(name)
         self._reckon()
 
     def _reckon(self) -> None:
@@ -217,7 +222,7 @@ class HandlerHosts:
                 self._new_host(is_single=is_single)
 
     def _new_host(self, *, is_single: bool = False) -> HandlerHost | None:
-        names = {name for name in self._found if self._is_known(name)} - self._fatal
+        names = {*named(self._config.handlers), *filter(self._is_known, self._found)} - self._fatal
         if self._failed_starts:  # what was imported may be what ended the last one
             names.clear()
         if is_single:
@@ -252,6 +257,7 @@ class HandlerHosts:
 
     def host_has_looked(self) -> None:
         self._reckon()
+        self._spread()
         self._feed()
 
     def host_is_retired(self) -> None:

@@ -53,10 +53,6 @@ class Handlers:
             return str(unknown)
         return None
 
-    def named(self) -> list[str]:
-        """The single functions of the list, which are looked for at the start."""
-        return [entry for entry in self._allowed if ":" in entry]
-
     def _import(self, name: str) -> Callable[..., Any]:
         module_name, _, path = name.partition(":")
         entry = is_allowed(name, self._allowed)
@@ -78,10 +74,19 @@ class Handlers:
         return found  # type: ignore[no-any-return]
 
 
+def module_of(name: str) -> str:
+    return name.partition(":")[0]
+
+
 def is_allowed(name: str, allowed: Sequence[str]) -> str | None:
     """The entry that allows it."""
-    module = name.partition(":")[0]
+    module = module_of(name)
     return next((one for one in allowed if (one == name if ":" in one else _is_within(module, one))), None)
+
+
+def named(allowed: Sequence[str]) -> list[str]:
+    """The single functions of the list, which are looked for at the start."""
+    return [entry for entry in allowed if ":" in entry]
 
 
 def _is_within(module: str, entry: str) -> bool:

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from fleetcron.clock import SystemClock
@@ -21,6 +22,7 @@ from fleetcron.executors.imported import Imported
 from fleetcron.executors.linux import die_with
 from fleetcron.executors.performer import Performer
 from fleetcron.executors.reports import Report
+from fleetcron.executors.threads import in_a_thread
 from fleetcron.executors.wire import Wire
 from fleetcron.model.target import PythonTarget
 
@@ -49,36 +51,37 @@ class HostProcess:
                 performer.ask((run_id, attempt), why, reason)
             case ["force", run_id, attempt]:
                 performer.force((run_id, attempt))
-            case ["find", number, list(names)]:
-                task = asyncio.create_task(self._find(number, names))
+            case ["find", str(name)]:
+                task = asyncio.create_task(self._find(name))
                 self._finding.add(task)
                 task.add_done_callback(self._finding.discard)
+            case ["open"]:
+                self._open()
             case ["bye"]:
                 self.over.set()
             case _:
                 raise BrokenFrames("a word that a handler host does not know")
 
     def _hello(self, word: str, settings: dict[str, Any]) -> None:
-        """What is known to be needed is imported now, in the main thread, before there is anybody to keep waiting."""
         if word != "hello":
             raise BrokenFrames("the first word must be hello")
         self._handlers = Handlers(settings["allowed"])
         self._performer = Performer(self._handlers, settings["slots"], SystemClock(), self._tell)
-        names = dict.fromkeys((*self._handlers.named(), *settings["names"]))
-        found = {name: self._handlers.find(name) for name in names}
-        self._imported.note()
+        self._wire.send(["up"])
+
+    def _open(self) -> None:
+        """What is known to be needed was imported by now, or takes long."""
         if not logging.root.handlers:  # the user's code has the first say
             logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-        self._wire.send(["ready", found])
+        self._wire.send(["ready"])
 
-    async def _find(self, number: int, names: list[str]) -> None:
-        """Later imports happen beside the work, in a thread."""
-        loop = asyncio.get_running_loop()
-        found = {name: await loop.run_in_executor(None, self._handlers.find, name) for name in names}
+    async def _find(self, name: str) -> None:
+        """Beside the work and beside other imports: whichever hangs, the others do not."""
+        why = await in_a_thread(partial(self._handlers.find, name))
         # What is not here may be in the new code of a module that this process has in its old form, and keeps.
-        is_outdated = any(found.values()) and self._imported.have_changed()
+        is_outdated = why is not None and self._imported.have_changed()
         self._imported.note()
-        self._wire.send(["found", number, found, is_outdated])
+        self._wire.send(["found", name, why, is_outdated])
 
     def _tell(self, reports: Sequence[Report]) -> None:
         for at in range(0, len(reports), AT_ONCE):

@@ -1,9 +1,11 @@
 """The words between the worker and a handler host, as JSON values. Pure.
 
 To the host:   ["hello", {...}] ["start", rows] ["ask", run, attempt, why, reason] ["force", run, attempt]
-               ["find", number, names] ["ping", number] ["bye"]
-To the worker: ["ready", {name: reason or null}] ["found", number, {name: reason or null}, is outdated]
-               ["pong", number] ["told", rows of plain successes, rows of other reports]
+               ["find", name] ["open"] ["ping", number] ["bye"]
+To the worker: ["up"] ["found", name, reason or null, is outdated] ["ready"] ["pong", number]
+               ["told", rows of plain successes, rows of other reports]
+
+"hello" is answered by "up", each "find" by a "found", whenever its import is over, and "open" by "ready".
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -8,17 +8,23 @@ output.
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
 
 from fleetcron.clock import Clock
 from fleetcron.config import ExecutorConfig
 from fleetcron.executors.alarm import Alarm
 from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.flights import Flight, Flights, Phase
-from fleetcron.executors.handlers import Handlers
+from fleetcron.executors.handlers import Handlers, module_of
 from fleetcron.executors.performer import Performer
 from fleetcron.executors.reports import Declined, Done, Outbox, Report, Tell
+from fleetcron.executors.threads import in_a_thread
+from fleetcron.executors.turns import Turns
 from fleetcron.executors.verdicts import stopped
 from fleetcron.model.target import PythonTarget, Target
+
+_LONGEST_IMPORT_S: Final = 60.0
 
 
 class Inline:
@@ -34,12 +40,13 @@ class Inline:
         self._alarm = Alarm(clock, self._look)
         self._reasons: dict[str, str] = {}
         self._empty = asyncio.Event()
+        self._turns = Turns()
+        self._imports: dict[str, asyncio.Future[str | None]] = {}
+        self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def learn(self, targets: Sequence[Target]) -> None:
-        for target in targets:
-            if isinstance(target, PythonTarget) and self._handlers.get(target.function) is None:
-                reason = await asyncio.to_thread(self._handlers.find, target.function)
-                self._reasons[target.function] = reason or ""
+        names = {target.function for target in targets if isinstance(target, PythonTarget) and not self.knows(target)}
+        await asyncio.gather(*map(self._look_for, sorted(names)))
 
     def knows(self, target: Target) -> bool:
         return isinstance(target, PythonTarget) and self._handlers.get(target.function) is not None
@@ -66,6 +73,8 @@ class Inline:
 
     async def close(self, grace_s: float) -> None:
         reason = "the worker was stopped"
+        if not self._closed.done():
+            self._closed.set_result(None)
         now_ms = self._clock.monotonic_ms()
         for key in list(self._flights.by_key):
             if self._flights.ask(key, "closing", reason, now_ms, round(grace_s * 1000)):
@@ -76,6 +85,21 @@ class Inline:
             await self._empty.wait()
         self._outbox.flush()
         self._performer.close()
+
+    async def _look_for(self, name: str) -> None:
+        await self._turns.take(module_of(name), partial(self._import, name))
+        over = self._imports[name]
+        either: list[asyncio.Future[Any]] = [over, self._closed]
+        await asyncio.wait(either, timeout=_LONGEST_IMPORT_S, return_when=asyncio.FIRST_COMPLETED)
+        late = f"its import was not over within {_LONGEST_IMPORT_S:g} s"
+        self._reasons[name] = (over.result() or "") if over.done() else late
+
+    def _import(self, name: str) -> "asyncio.Future[str | None]":
+        """One that hangs is not begun again."""
+        over = self._imports.get(name)
+        if over is None or over.done():
+            over = self._imports[name] = in_a_thread(partial(self._handlers.find, name))
+        return over
 
     def _told(self, reports: Sequence[Report]) -> None:
         by_key = self._flights.by_key

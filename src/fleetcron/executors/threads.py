@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Final, Generic, TypeVar
 
@@ -11,6 +12,25 @@ _AT_ONCE: Final = 8
 _SOON_S: Final = 0.001
 
 Item = TypeVar("Item")
+
+
+def in_a_thread(work: Callable[[], Item]) -> "asyncio.Future[Item]":
+    """In one of its own. It may hang for ever: it takes nobody's place, and the process can end without it. `work` does
+    not raise."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[Item] = loop.create_future()
+
+    def tell(done: Item) -> None:
+        if not over.done():
+            over.set_result(done)
+
+    def run() -> None:
+        done = work()
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+            loop.call_soon_threadsafe(tell, done)
+
+    threading.Thread(target=run, name="import", daemon=True).start()
+    return over
 
 
 class Threads(Generic[Item]):

@@ -178,7 +178,19 @@ class Intake:
             await asyncio.sleep(_PAUSE_S)
 
     async def _learn(self, pool: Pool, attempts: Sequence[Attempt], life: int) -> None:
-        await pool.executor.learn([each.errand.run for each in attempts])
+        """Each handler for itself: nobody waits for the import of another one."""
+        by_handler: dict[str, list[Attempt]] = {}
+        for each in attempts:
+            by_handler.setdefault(handler_key(each.errand.run), []).append(each)
+        learning = {
+            asyncio.create_task(pool.executor.learn([each.errand.run for each in some])): some
+            for some in by_handler.values()
+        }
+        while learning:
+            over, _ = await asyncio.wait(learning, return_when=asyncio.FIRST_COMPLETED)
+            await self._learned(pool, [each for task in over for each in learning.pop(task)], life)
+
+    async def _learned(self, pool: Pool, attempts: Sequence[Attempt], life: int) -> None:
         declined = []
         for each in attempts:
             target = each.errand.run
@@ -202,9 +214,11 @@ class Intake:
             if self._told.get((pool.name, name)) != why:
                 self._told[pool.name, name] = why
                 log_of_attempts.warning("pool %s: %s is not known here: %s", pool.name, name, why)
-        lacks = {name: why for each in self._hands.pools for name, why in each.lacks.items()}
-        await self._patiently(lambda: self._store.workers.lack(self._node_id, lacks))
+        await self._patiently(lambda: self._store.workers.lack(self._node_id, self._lacks()))
         await self.given_back(attempts)
+
+    def _lacks(self) -> dict[str, str]:
+        return {name: why for each in self._hands.pools for name, why in each.lacks.items()}
 
     async def _patiently(self, verb: Callable[[], Awaitable[object]]) -> None:
         """A verb that is safe to repeat, until it is done or the lease is over."""
