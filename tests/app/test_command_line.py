@@ -115,6 +115,8 @@ def test_serve_allows_the_functions_of_the_app_and_serves_its_pools(shop: Folder
         (SHOP, "a", "'a' is not the name of an app", "write module:attribute, such as shop.jobs:app"),
         (SHOP, "nope:app", "there is no module nope in", "start it in the folder that has nope"),
         (SHOP, "a.nope:app", "there is no module a.nope in", "start it in the folder that has a"),
+        (SHOP, "a.py:app", "there is no module a.py in", "did you mean a:app?"),
+        (SHOP, "./jobs/a.py:app", "'./jobs/a.py:app' is not the name of an app", "did you mean jobs.a:app?"),
         (SHOP, "a:application", "a has no application", "did you mean a:app?"),
         ("x = 1", "a:app", "a has no app", "write app = Fleetcron() there"),
         (SHOP, "a:load_orders", "a:load_orders is a function, not a Fleetcron", "did you mean a:app?"),

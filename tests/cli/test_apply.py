@@ -1,13 +1,17 @@
 """`fleetcron apply`: what it does, what it says, and that it does nothing when it should not."""
 
+import asyncio
 import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
+from fleetcron.store.store import Store
 from tests.cli.conftest import EXAMPLES
 from tests.cli.folder import Folder
+from tests.store.engines import opened
+from tests.store.floor import ok
 
 TWO = """
 jobs:
@@ -57,6 +61,50 @@ def test_what_no_worker_can_run_is_accepted_with_a_warning(quick: Folder) -> Non
     told = {job["name"]: job["warning"] for job in quick.json("apply", "jobs.yaml")["jobs"]}
     assert told == {"a": warning, "b": None}
     assert "warning" not in quick("apply", "jobs.yaml").stdout  # said once
+
+
+def test_a_job_that_was_cancelled_is_told_each_time(quick: Folder) -> None:
+    """It looks like all is well otherwise: unchanged, exit code 0, and it never runs."""
+    quick.write("jobs.yaml", TWO)
+    quick("apply", "jobs.yaml")
+    quick("jobs", "cancel", "a")
+    said = "cancelled, and will never run: choose another name, or run `fleetcron jobs delete` first and apply it again"
+    for more in ((), (), ("--dry-run",)):
+        shown = quick("apply", "jobs.yaml", *more).stdout.splitlines()
+        assert shown[:2] == ["2 jobs: 2 unchanged.", f"warning {said}: default/a"]
+    told = {job["name"]: job["warning"] for job in quick.json("apply", "jobs.yaml")["jobs"]}
+    assert told == {"a": said, "b": None}
+    quick("jobs", "delete", "a")
+    again = quick("apply", "jobs.yaml").stdout
+    assert "created" in again
+    assert "warning" not in again
+
+
+def test_a_pool_that_no_worker_serves_is_told(quick: Folder) -> None:
+    """While no worker lives at all it is not the pool that is missing."""
+    quick.write("jobs.yaml", TWO.replace("name: b,", "name: b, pool: reports,"))
+    assert "warning" not in quick("apply", "jobs.yaml").stdout
+    assert "warning" not in quick("jobs").stdout
+    alive(quick, {"default": 2})
+    said = "no worker serves the pool reports (fleetcron worker --pool reports=2)"
+    assert f"warning {said}: acme/b" in quick("apply", "jobs.yaml").stdout.splitlines()
+    assert [job["warning"] for job in quick.json("apply", "jobs.yaml", "--dry-run")["jobs"]] == [None, said]
+    line = "warning 1 job is in the pool reports, which no worker serves: --pool reports=2"
+    assert quick("jobs").stdout.splitlines()[-1] == line
+    assert "warning" not in quick("jobs", "--pool", "default").stdout
+    alive(quick, {"reports": 1})
+    assert "warning" not in quick("apply", "jobs.yaml").stdout
+    assert "warning" not in quick("jobs").stdout
+
+
+def alive(folder: Folder, pools: dict[str, int]) -> None:
+    """A worker that serves these pools for the next hour."""
+
+    async def work() -> None:
+        async with opened(f"sqlite:///{folder.path}/fleetcron.db") as engine:
+            ok(await Store(engine).workers.join("-".join(["w", *pools]), "", pools, 3_600_000))
+
+    asyncio.run(work())
 
 
 def test_a_dry_run_writes_nothing_and_says_the_same(quick: Folder) -> None:

@@ -81,7 +81,10 @@ def test_nothing_to_show_says_what_to_do(quick: Folder) -> None:
     assert "There is no job yet. Write some into a file and run: fleetcron apply -f jobs.yaml" in quick("jobs").stdout
     assert "No job is like that." in quick("jobs", "--tenant", "nobody").stdout
     assert "Is one running? fleetcron nodes." in quick("runs").stdout
-    assert "no tick was skipped, missed or cancelled so far" in quick("ledger").stdout
+    assert (
+        "no tick without a run so far; runs that were skipped or cancelled are in: fleetcron runs --state skipped"
+        in quick("ledger").stdout
+    )
     assert "No node is running, so nothing is planned." in quick("nodes").stdout
 
 

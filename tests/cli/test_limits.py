@@ -150,7 +150,9 @@ def test_a_tenant_is_held_and_let_go_by_and_by(applied: Folder) -> None:
     assert "tenant acme: changed: 25 % of the runs may start, until 20" in part
     assert "The next step: fleetcron release tenant acme\n2 runs that waited may start" in part
     assert applied("release", "tenant", "acme", "--reason", "fixed").stdout == "tenant acme: released.\n"
-    assert applied("release", "tenant", "acme").stdout == "tenant acme: unchanged (nothing is switched).\n"
+    assert (
+        applied("release", "tenant", "acme").stdout == "tenant acme: unchanged (it was neither held nor slowed down).\n"
+    )
     assert applied("holds").stdout == "Nothing is held and nothing is slowed down.\n"
     told = applied.json("events", "--kind", "control_released")["events"][0]
     assert (told["detail"]["scope"], told["detail"]["name"], told["detail"]["reason"]) == ("tenant", "acme", "fixed")
@@ -171,6 +173,17 @@ def test_a_type_is_slowed_down(applied: Folder) -> None:
     said = applied("release", "type", name, "--percent", "100").stdout
     assert said.splitlines()[1] == f"Let its retries go on too: fleetcron release type {name}"
     assert applied.json("release", "type", name)["after"] is None
+
+
+def test_limits_may_come_before_the_jobs_and_say_so(applied: Folder) -> None:
+    said = applied("tenants", "set", "amce", "--weight", "3").stdout
+    assert said == "amce: changed: weight 1 -> 3.\nNo job has the tenant amce yet.\n"
+    said = applied("pools", "set", "reprots", "--slots", "3").stdout
+    assert said == "reprots: changed: slots none -> 3.\nNo job has the pool reprots yet.\n"
+    assert applied.json("pools", "set", "reprots", "--slots", "4")["jobs"] == 0
+    assert applied.json("tenants", "set", "acme", "--weight", "2")["jobs"] == 2
+    assert "yet" not in applied("pools", "set", "reports", "--slots", "4").stdout
+    assert "yet" not in applied("tenants", "reset", "amce").stdout
 
 
 def test_mistakes_about_holds(applied: Folder) -> None:

@@ -64,3 +64,9 @@ def test_what_stays_broken_is_said_once_a_minute_and_counted() -> None:
         "another trouble",
     ]
     assert shown.getvalue().count("it plans") == 13
+
+
+def test_once_more_is_one_time() -> None:
+    ration = Ration(60)
+    said = [entry for second in (0, 10, 70) if ration.filter(entry := record("late", at_s=second))]
+    assert [entry.getMessage() for entry in said] == ["late", "late (1 more time since)"]

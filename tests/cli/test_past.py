@@ -83,7 +83,7 @@ def test_the_past_in_pages(with_past: Folder) -> None:
     }
     assert (entry["name"], entry["reason"]) == ("skips", "misfire")
     assert fleetcron.json("ledger", "--state", "missed")["ledger"] == []
-    assert "No tick was skipped, missed or cancelled like that." in fleetcron("ledger", "--tenant", "acme").stdout
+    assert "No tick without a run is like that; runs that were" in fleetcron("ledger", "--tenant", "acme").stdout
 
     events = fleetcron.json("events", "--limit", "2")
     assert events["events"][0].keys() == {

@@ -12,6 +12,7 @@ from typing import get_args
 import pytest
 
 from fleetcron.cli.runs import COMMANDS, WAITS
+from fleetcron.model.outcome import Cancelled
 from fleetcron.model.queued import Gate
 from fleetcron.model.rules import OverlapRule
 from fleetcron.model.states import RunState
@@ -144,6 +145,44 @@ def test_what_it_printed(quick: Folder, past: Past) -> None:
     ]
     [done] = quick.json("runs", "--job", "done")["runs"]
     assert quick("runs", "log", str(done["run_id"]), "--follow").stderr == "Nothing was printed.\n"
+
+
+def test_a_run_that_has_not_started_has_printed_nothing_yet(quick: Folder, past: Past) -> None:
+    past.tell(four_jobs)
+    [waits] = quick.json("runs", "--job", "waits")["runs"]
+    number = str(waits["run_id"])
+    assert quick("runs", "log", number).stderr == f"It has not started; why: fleetcron why {number}\n"
+    assert quick("runs", "log", number, "--json").stdout == ""
+    quick("runs", "cancel", number)
+    for more in ((), ("--follow",)):
+        assert quick("runs", "log", number, *more).stderr == f"It never started; why: fleetcron why {number}\n"
+
+
+def test_a_cancelled_attempt_says_it_once(quick: Folder, past: Past) -> None:
+    async def story(f: Floor) -> None:
+        await f.define("a")
+        await f.next_minute()
+        await f.join("n1")
+        [run] = await f.claim("n1")
+        await f.end("n1", run, Cancelled("cancel_previous: run 2 takes its place"))
+
+    past.tell(story)
+    for words in (("runs",), ("runs", "show", "1"), ("why", "1")):
+        said = quick(*words).stdout
+        assert "cancel_previous: run 2 takes its place" in said
+        assert "cancelled: cancelled" not in said.replace("  ", ": ")
+    assert "  cancelled  cancel_previous: run 2 takes its place\n" in quick("runs", "show", "1").stdout
+
+
+def test_ticks_from_before_the_job_are_not_proposed(quick: Folder) -> None:
+    """They had no run, and nobody could say more about them."""
+    given = "jobs: [{name: a, schedule: {every: 1h, anchor: 2026-01-01T00:00:00Z}, run: {command: [x]}}]"
+    quick("apply", "-", given=given)
+    [job] = quick.json("jobs")["jobs"]
+    said = quick("why", "a@2026-01-01T00:30:00Z").stdout
+    assert said == f"2026-01-01T00:30:00Z is no tick of default/a; the nearest since it exists is: {job['next']}\n"
+    later = quick("why", "a@2099-01-01T00:30:00Z").stdout
+    assert later.endswith("; the nearest are: 2099-01-01T00:00:00Z, 2099-01-01T01:00:00Z\n")
 
 
 def test_following_ends_with_the_run(fleetcron: Folder, past: Past) -> None:

@@ -160,10 +160,23 @@ def test_nodes_with_one_role(quick: Folder) -> None:
     quick("apply", "-", given="jobs: [{name: hi, schedule: {at: 2099-01-01T00:00:00Z}, run: {command: [echo, hello]}}]")
     with quick.serving(command="scheduler") as planning, quick.serving(command="worker") as working:
         assert "workers execute them: fleetcron worker" in planning.until("It plans runs")
-        assert "executes those of the pool default" in working.until("It plans nothing")
+        said = working.until("It executes runs of the pool default (10 at a time), and plans none")
+        assert "that is for: fleetcron scheduler, or fleetcron serve" in said
         run_id = quick.json("jobs", "trigger", "hi")["run_id"]
         shown = quick("runs", "log", str(run_id), "--follow").stdout
         assert shown.splitlines()[0] == "hello"
         roles = {node["node_id"]: node["roles"] for node in quick.json("nodes")["nodes"]}
         assert sorted(roles.values()) == [["scheduler"], ["worker"]]
     assert quick.json("runs", "show", str(run_id))["state"] == "succeeded"
+
+
+def test_a_worker_tells_which_pools_nobody_serves(with_examples: Folder) -> None:
+    """Nothing fails in such a pool, and nothing ever starts."""
+    line = "1 job is in the pool reports, which no worker serves: --pool reports=2"
+    with with_examples.serving("-f", "jobs.yaml") as node:
+        node.until("Look at it")
+        assert " warning " in node.until(line)
+    with with_examples.serving("--pool", "default=2", "--pool", "reports=2", command="worker") as node:
+        said = node.until("jobs wait for a scheduler")
+        assert "those without a region (start fleetcron scheduler, or serve)" in said
+        assert line not in "".join(node.lines)

@@ -190,6 +190,31 @@ def test_raw_is_raw_on_a_terminal_too(fleetcron: Folder, past: Past) -> None:
     assert json.loads(on_a_terminal(fleetcron, *words, "--json"))["text"] == f"page\t1 {BELL}\n"
 
 
+def test_all_runs_of_a_job_are_cancelled(quick: Folder, past: Past) -> None:
+    """Also the one that runs, which is asked to stop; what runs for others goes on."""
+    past.tell(four_jobs)
+    assert quick("runs", "cancel", "--job", "runs", "--yes").stdout.splitlines() == [
+        "default/runs: 1 run cancelled.",
+        "1 run is asked to stop.",
+    ]
+    assert quick("runs", "cancel", "--job", "runs", "--yes").stdout.splitlines() == [
+        "default/runs: 0 runs cancelled.",
+        "1 run had ended by then, or had been asked to stop before.",
+    ]
+    [waits] = quick.json("runs", "--job", "waits")["runs"]
+    assert waits["state"] == "planned"  # the place before it is free: it is looked at next
+
+
+def test_many_runs_show_how_far_it_is(fleetcron: Folder) -> None:
+    job = "jobs: [{name: a, schedule: {every: 1h, anchor: 2026-01-01T00:00:00Z}, run: {command: [x]}}]"
+    fleetcron("apply", "-", given=job)
+    fleetcron("jobs", "backfill", "a", "--from", "2026-01-01", "--to", "2026-01-29")
+    said = on_a_terminal(fleetcron, "runs", "cancel", "--job", "a", "--yes")
+    assert "cancelling" in said
+    assert "672/672" in said
+    assert said.endswith("default/a: 672 runs cancelled.\r\n")
+
+
 def on_a_terminal(folder: Folder, *words: str, **env: str) -> str:
     here, there = pty.openpty()
     with os.fdopen(here, "rb", buffering=0) as screen:

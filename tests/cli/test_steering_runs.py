@@ -1,4 +1,4 @@
-"""What people do to runs from the command line: trigger, backfill, cancel, replay, discard; and the dead letters."""
+"""What people do to runs from the command line: trigger, backfill, cancel, replay."""
 
 import json
 import os
@@ -32,22 +32,6 @@ def ready(quick: Folder) -> Folder:
 def sql(folder: Folder, text: str, *values: object) -> list[Any]:
     with closing(sqlite3.connect(folder.path / "fleetcron.db", timeout=20)) as database, database:
         return database.execute(text, values).fetchall()
-
-
-def dead(folder: Folder, name: str = "sync", code: str = "boom") -> int:
-    """A run that has failed for good, as a worker would have left it."""
-    run_id = int(folder.json("jobs", "trigger", name)["run_id"])
-    sql(folder, "DELETE FROM upcoming WHERE run_id = ?", run_id)
-    ended = "state = 'dead', finished_ms = created_ms, attempt = 2, failures = 2"
-    sql(folder, f"UPDATE runs SET {ended} WHERE run_id = ?", run_id)
-    columns = "run_id, attempt, node_id, started_ms, finished_ms, outcome, error_code, error_text, log_bytes"
-    sql(
-        folder,
-        f"INSERT INTO attempts ({columns}) VALUES (?, 2, 'w1', 1, 2, 'failed', ?, 'it\nbroke', 0)",
-        run_id,
-        code,
-    )
-    return run_id
 
 
 def state(folder: Folder, run_id: int) -> str:
@@ -91,12 +75,26 @@ def test_the_same_key_is_the_same_run(ready: Folder) -> None:
         (["sync", "--payload", "[1]"], "error: --payload: must be a JSON object"),
         (["sync", "--payload", "@nothing.json"], "error: --payload: nothing.json cannot be read: No such file"),
         (["sync", "--payload", '{"a": "{{ x }}"}'], "error: /payload/a: '{{ x }}' is not a template"),
+        (
+            ["sync", "--payload", '{"a": 1, "b": {"c": 1, "c": 2}}'],
+            "--payload: the key 'c' is written twice\nhint: keep",
+        ),
+        (["sync", "--payload", '{"a":' * 40 + "1" + "}" * 40], "nested deeper than 32 levels"),
         (["sync", "--payload", '{"a": NaN}'], "error: /payload/a: nan is not a JSON number"),
         (["sync", "--key", ""], "--key: write 1 to 200 characters"),
     ],
 )
 def test_what_cannot_be_triggered_says_why(ready: Folder, words: list[str], message: str) -> None:
     assert message in ready("jobs", "trigger", *words, code=2).stderr
+    assert sql(ready, "SELECT * FROM runs") == []
+
+
+def test_a_payload_that_is_too_deep_is_told_so(ready: Folder) -> None:
+    """However deep: it is JSON, and the limit is another one."""
+    for opened, closed in (('{"a":', "}"), ("[", "]")):
+        ready.write("deep.json", opened * 100_000 + "1" + closed * 100_000)
+        said = ready("jobs", "trigger", "sync", "--payload", "@deep.json", code=2).stderr
+        assert said == "error: --payload: nested deeper than 32 levels\nhint: make the payload flatter\n"
     assert sql(ready, "SELECT * FROM runs") == []
 
 
@@ -195,6 +193,72 @@ def test_cancel_and_replay(ready: Folder) -> None:
     assert kinds[:5] == ["run_replayed", "run_cancelled", "run_cancelled", "run_triggered", "run_triggered"]
 
 
+def test_a_backfill_is_undone(ready: Folder) -> None:
+    """All runs of a job, or those of a kind; asked for with their number, and only what has not ended."""
+    ready("jobs", "backfill", "sync", "--from", "2026-01-01", "--to", "2026-01-29")  # 672 runs: more than one batch
+    manual = int(ready.json("jobs", "trigger", "sync")["run_id"])
+    other = int(ready.json("jobs", "trigger", "acme/report")["run_id"])
+    ready("runs", "cancel", "1")
+    call = ("runs", "cancel", "--job", "sync", "--kind", "backfill")
+    assert ready(*call, "--dry-run").stdout == "671 backfill runs of default/sync would be cancelled.\n"
+    for given in ("n\n", ""):  # no, and nobody there
+        assert "Cancel 671 backfill runs of default/sync? [y/N]" in ready(*call, given=given, code=1).stderr
+    assert "--json asks nobody: add --yes" in ready(*call, "--json", code=2).stderr
+    assert sql(ready, "SELECT count(*) FROM runs WHERE state = 'cancelled'") == [(1,)]
+    assert ready(*call, "--reason", "wrong job", "--by", "bob", given="y\n").stdout == (
+        "default/sync: 671 runs cancelled.\n"
+    )
+    assert sql(ready, "SELECT count(*) FROM runs WHERE reason = 'cancelled: wrong job (by bob)'") == [(671,)]
+    assert (state(ready, manual), state(ready, other)) == ("planned", "planned")
+    assert ready(*call).stdout == "No backfill run of default/sync is open: nothing to cancel.\n"
+    assert ready.json("runs", "cancel", "--job", "sync", "--yes") == {
+        "job": "default/sync", "kind": None, "dry_run": False, "open": 1, "cancelled": 1, "stopping": 0,
+    }  # fmt: skip
+    assert (state(ready, manual), state(ready, other)) == ("cancelled", "planned")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "Give numbers of runs, or --job NAME for all runs of a job that have not ended."),
+        (["1", "--job", "sync"], "Give numbers of runs, or --job NAME"),
+        (["1", "--kind", "tick"], "--kind and --dry-run choose among the runs of a job: add --job NAME."),
+        (["--job", "snyc"], "did you mean default/sync?"),
+        (["--job", "sync", "--kind", "other"], "'other' is not one of 'tick', 'backfill', 'manual'"),
+    ],
+)
+def test_a_cancel_says_which_ones(ready: Folder, words: list[str], message: str) -> None:
+    assert message in ready("runs", "cancel", *words, code=2).stderr
+
+
+def test_the_runs_of_a_cancelled_job(ready: Folder) -> None:
+    """What has not started will not start: so many, and what becomes of them."""
+    ready("jobs", "trigger", "sync")
+    said = ready("jobs", "cancel", "sync").stdout.splitlines()
+    assert said == [
+        "default/sync: cancelled.",
+        "1 run that has not started will not start either: it is closed as cancelled when its turn comes.",
+    ]
+    ready("jobs", "backfill", "acme/report", "--from", "2020-01-01", "--to", "2020-01-03")
+    assert ready.json("jobs", "delete", "acme/report")["not_started"] == 2
+    ready("apply", "-", given=JOBS.replace("name: sync", "name: much"), code=0)
+    ready("jobs", "backfill", "much", "--from", "2026-01-01", "--to", "2026-03-01")
+    assert (
+        ready("jobs", "cancel", "much")
+        .stdout.splitlines()[1]
+        .startswith("1,000 or more runs that have not started will not start either: each is closed")
+    )
+
+
+def test_what_is_not_planned_is_not_called_next(ready: Folder) -> None:
+    later = ready("jobs", "resume", "sync", shift_s=7200).stdout
+    assert re.fullmatch(
+        r"default/sync: unchanged \(it is active\); nobody has planned its tick of 20\S+Z yet:"
+        r" is a scheduler running\? fleetcron nodes\.\n",
+        later,
+    )
+
+
 @pytest.mark.parametrize("words", [["cancel"], ["cancel", "x"], ["replay", "0"], ["cancel", "1", "--reason", " "]])
 def test_what_is_no_run_is_told(ready: Folder, words: list[str]) -> None:
     assert "Usage: fleetcron runs" in ready("runs", *words, code=2).stderr
@@ -220,85 +284,6 @@ def test_what_is_written_instead_of_a_run(ready: Folder, words: list[str], said:
     assert said in ready(*words, code=2).stderr
 
 
-# -- dead letters
-
-
-def test_the_list_of_dead_letters(ready: Folder) -> None:
-    assert ready("dead").stdout.startswith("No dead letters")
-    first, second = dead(ready), dead(ready, "acme/report", "timeout")
-    lines = ready("dead").stdout.splitlines()
-    assert lines[0].split() == ["RUN", "JOB", "SCHEDULED", "FOR", "DIED", "ATTEMPTS", "ERROR"]
-    assert lines[1].split()[:2] == [str(second), "acme/report"]
-    assert lines[2].endswith(r"boom: it\x0abroke")
-    [letter] = ready.json("dead", "--error", "boom")["dead"]
-    assert letter.keys() == {
-        *("run_id", "tenant", "name", "job_id", "type", "kind", "scheduled_for", "died_at", "attempt", "failures"),
-        *("losses", "round", "outcome", "error", "node_id"),
-    }
-    assert (letter["run_id"], letter["error"]) == (first, {"code": "boom", "text": "it\nbroke"})
-
-    def found(*words: str) -> list[int]:
-        return [each["run_id"] for each in ready.json("dead", *words)["dead"]]
-
-    assert found() == [second, first]
-    assert found("--tenant", "acme") == found("--type", "report") == found("--job", "acme/report") == [second]
-    assert found("--tenant", "acme", "--name", "report", "--since", "1h") == [second]
-    assert found("--before", str(second)) == [first]
-    assert found("--error", "other") == []
-    assert ready.json("dead", "--limit", "1")["before"] == second
-    assert "No dead letter is like that" in ready("dead", "--error", "other").stdout
-    assert "did you mean default/sync" in ready("dead", "--job", "snyc", code=2).stderr
-
-
-def test_dead_letters_are_replayed(ready: Folder) -> None:
-    runs = [dead(ready), dead(ready), dead(ready, "acme/report", "timeout")]
-    assert ready("dead", "replay", "--all", "--dry-run").stdout == "3 runs would be replayed.\n"
-    assert [state(ready, run_id) for run_id in runs] == ["dead"] * 3
-    assert ready("dead", "replay", str(runs[0])).stdout.split()[-1] == "replayed"
-    done = ready.json("dead", "replay", "--tenant", "acme", "--error", "timeout")
-    assert done == {"dead": 1, "can_be_replayed": 1, "replayed": 1, "dry_run": False}
-    assert [state(ready, run_id) for run_id in runs] == ["planned", "dead", "planned"]
-    more = [dead(ready, "acme/report"), dead(ready)]
-    ready("jobs", "delete", "acme/report")
-    said = ready("dead", "replay", "--all", "--limit", "1").stdout.splitlines()
-    assert said == ["1 run replayed.", "1 run of deleted or cancelled jobs stays dead."]
-    assert [state(ready, run_id) for run_id in (runs[1], *more)] == ["planned", "dead", "dead"]
-    assert ready("dead", "replay", "--since", "1h").stdout.startswith("1 run replayed.")
-    assert ready("dead", "replay", "--error", "other").stdout == "No dead letter is like that: nothing to replay.\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "Which ones? Give numbers of runs, options such as --job NAME, or --all."),
-        (["--all", "--error", "boom"], "--all and other options exclude each other."),
-        (["1", "--all"], "Give numbers of runs, or options that choose them; not both."),
-        (["1", "--error", "boom"], "Give numbers of runs, or options that choose them; not both."),
-        (["sync"], "'sync' is not the number of a run, such as 812. Numbers are in: fleetcron runs --job sync"),
-    ],
-)
-def test_a_replay_says_which_ones(ready: Folder, words: list[str], message: str) -> None:
-    assert message in ready("dead", "replay", *words, code=2).stderr
-
-
-def test_dead_letters_are_discarded(ready: Folder) -> None:
-    run_id = dead(ready)
-    assert "Missing option '--reason'" in ready("dead", "discard", str(run_id), code=2).stderr
-    done = ready("dead", "discard", str(run_id), "--reason", "known bug", "--by", "eve")
-    assert done.stdout.split() == [str(run_id), "default/sync", "discarded"]
-    assert ready.json("dead")["dead"] == []
-    assert state(ready, run_id) == "dead"
-    assert re.search(r"\n  discarded     20\S+Z by eve: known bug\n", ready("dead", "show", str(run_id)).stdout)
-    told = ready.json("runs", "show", str(run_id))["discarded"]
-    assert (told.keys(), told["by"], told["reason"]) == ({"at", "by", "reason"}, "eve", "known bug")
-    [event] = ready.json("events", "--kind", "run_discarded")["events"]
-    assert (event["by"], event["detail"]) == ("eve", {"runs": [run_id], "reason": "known bug"})
-    ready("dead", "discard", str(run_id), "--reason", "known bug")
-    ready("runs", "replay", str(run_id))
-    refused = ready("dead", "discard", str(run_id), "--reason", "known bug", code=1)
-    assert "it is not over: only dead runs can be discarded" in refused.stdout
-
-
 def test_help_of_every_command(ready: Folder) -> None:
     for words in (
         ["jobs", "trigger"],
@@ -316,5 +301,10 @@ def test_on_postgres_too(on_postgres: Folder) -> None:
     assert on_postgres.json("runs", "cancel", str(made["run_id"]))["runs"][0]["done"] == "cancelled"
     assert on_postgres.json("runs", "replay", str(made["run_id"]))["runs"][0]["done"] == "replayed"
     assert on_postgres.json("jobs", "backfill", "heartbeat", "--from", "1h", "--limit", "5000")["created"] > 0
+    call = ("runs", "cancel", "--job", "heartbeat", "--kind", "backfill")
+    found = on_postgres.json(*call, "--dry-run")["open"]
+    assert on_postgres.json(*call, "--yes")["cancelled"] == found > 0
+    assert on_postgres.json("jobs", "cancel", "heartbeat")["not_started"] == 1  # the one that was triggered
+    assert on_postgres.json("dead", "discard", "--all", "--reason", "x", "--yes")["discarded"] == 0
     assert on_postgres.json("dead") == {"dead": [], "before": None}
     assert Path(on_postgres.path / "fleetcron.db").exists() is False

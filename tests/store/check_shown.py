@@ -1,7 +1,7 @@
 """Checks of the conformance suite about what people are shown of runs: lists up to now, and all that is kept of one."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleetcron.model.outcome import Fault, Lost
 from fleetcron.model.rules import OverlapRule
@@ -51,6 +51,34 @@ async def what_is_planned_for_later_is_left_out_and_counted(w: "World") -> None:
     await w.clock.set(NOW + 2 * MINUTE)
     assert len(await found()) == 3
     assert await later(Span()) == 0
+
+
+@check
+async def the_open_runs_of_a_job(w: "World") -> None:
+    """Planned, queued, running and resting ones, of all kinds or of one; what has ended is left out, as are others."""
+    f = floor(w)
+    job_id = await f.define("a", overlap=OverlapRule("allow"))
+    await f.define("b")
+    for _ in range(3):
+        await f.next_minute()
+    await f.join("n1")
+    first, second, third = sorted((run for run in await f.claim("n1") if run.name == "a"), key=lambda run: run.run_id)
+    await f.succeed("n1", first)
+    await f.fail("n1", second)
+    asked = ok(await w.store.steering.trigger(job_id, None, actor="ann", key="k")).run_id
+    await f.plan()
+
+    async def found(**more: Any) -> list[tuple[int, bool]]:
+        runs = await w.store.history.open(job_id, **{"limit": 100, **more})
+        return [(run.run_id, run.started) for run in runs]
+
+    held = [(second.run_id, True), (third.run_id, True)]
+    [*before, (planned, started)] = await found(kind="tick")
+    assert (before, started) == (held, False)
+    assert await found() == sorted([*held, (asked, False), (planned, False)])
+    assert await found(kind="manual") == [(asked, False)]
+    assert await found(kind="backfill") == []
+    assert await found(limit=1) == held[:1]
 
 
 @check

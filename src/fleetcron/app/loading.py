@@ -19,8 +19,9 @@ def load(name: str) -> Fleetcron:
     """The app, imported as Python would in the current folder. A ConfigError with the reason if there is none."""
     found = _NAME.fullmatch(name)
     if found is None:
-        _refuse(f"{name!r} is not the name of an app", "write module:attribute, such as shop.jobs:app")
-    module = _imported(found[1])
+        hint = _meant(name) or "write module:attribute, such as shop.jobs:app"
+        _refuse(f"{name!r} is not the name of an app", hint)
+    module = _imported(found[1], _meant(name))
     app: Any = module
     for part in found[2].split("."):
         if not hasattr(app, part):
@@ -31,7 +32,7 @@ def load(name: str) -> Fleetcron:
     return app
 
 
-def _imported(name: str) -> ModuleType:
+def _imported(name: str, meant: str | None) -> ModuleType:
     folder = os.getcwd()
     if "" not in sys.path and folder not in sys.path:
         sys.path.insert(0, folder)
@@ -40,13 +41,22 @@ def _imported(name: str) -> ModuleType:
             return import_module(name)
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
-            hint = f"start it in the folder that has {name.partition('.')[0]}, or set PYTHONPATH"
+            hint = meant or f"start it in the folder that has {name.partition('.')[0]}, or set PYTHONPATH"
             _refuse(f"there is no module {error.name} in {folder} or where Python looks", hint)
         _refuse(*_broken(name, error))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a module may do anything, also sys.exit
         _refuse(*_broken(name, error))
+
+
+def _meant(name: str) -> str | None:
+    """People write the file instead of the module: shop/jobs.py:app."""
+    module, _, attribute = name.partition(":")
+    if not module.endswith(".py"):
+        return None
+    wanted = f"{module.removesuffix('.py').removeprefix('./').replace('/', '.')}:{attribute or 'app'}"
+    return f"did you mean {wanted}?" if _NAME.fullmatch(wanted) else None
 
 
 def _broken(name: str, error: BaseException) -> tuple[str, str | None]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import click
 
 from fleetcron.app.application import PRUNES, Fleetcron
-from fleetcron.cli.applying import JobDone, Report, apply, apply_app
+from fleetcron.cli.applying import JobDone, Report, apply, apply_app, mark_unserved
 from fleetcron.cli.apps import app_of, app_option, database_of
 from fleetcron.cli.calendars import stored_calendars
 from fleetcron.cli.changes import change_words
@@ -91,6 +91,7 @@ async def _run(
             report = await apply(store, documents, actor=by, shards=shards, progress=progress)
         if app is not None:
             report.jobs += await apply_app(store, app, by=by, shards=shards, prune=prune)
+        await mark_unserved(store, report)
         return report
 
 

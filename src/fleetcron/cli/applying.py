@@ -1,14 +1,15 @@
 """Documents and apps into the store, and what became of each job: the work behind `apply` and `serve -f`."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fleetcron.app.application import Fleetcron
 from fleetcron.cli.calendars import stored_calendars
 from fleetcron.cli.moments import as_json
 from fleetcron.cli.rehearsal import RehearsalStore
+from fleetcron.cli.serving import served
 from fleetcron.model.almanac import Part
 from fleetcron.model.definition import Definition
 from fleetcron.model.job import Change, changes
@@ -40,12 +41,23 @@ class CalendarDone:
 
 @dataclass(frozen=True, slots=True)
 class JobDone:
+    """`unserved`: workers live, and none of them serves its pool."""
+
     applied: Applied
     changed: Sequence[Change] = ()
+    unserved: bool = False
 
     @property
     def full_name(self) -> str:
         return f"{self.applied.tenant}/{self.applied.name}"
+
+    @property
+    def warning(self) -> str | None:
+        """What was accepted and will not work."""
+        if self.applied.warning is None and self.unserved and self.applied.job is not None:
+            pool = self.applied.job.definition.pool
+            return f"no worker serves the pool {pool} (fleetcron worker --pool {pool}=2)"
+        return self.applied.warning
 
     def as_json(self) -> dict[str, Any]:
         applied = self.applied
@@ -58,7 +70,7 @@ class JobDone:
             "next": as_json(applied.next_due_ms),
             "changes": [{"field": each.field, "old": each.old, "new": each.new} for each in self.changed],
             "reason": applied.reason,
-            "warning": applied.warning,
+            "warning": self.warning,
         }
 
 
@@ -78,7 +90,7 @@ class Report:
         """What was accepted and will not work, with the jobs."""
         found: dict[str, list[str]] = {}
         for job in self.jobs:
-            if (warning := job.applied.warning) is not None:
+            if (warning := job.warning) is not None:
                 found.setdefault(warning, []).append(job.full_name)
         return found
 
@@ -112,6 +124,17 @@ async def apply(
         progress(len(batch))
     report.jobs += [answers[each.tenant, each.name] for each in documents.jobs]
     return report
+
+
+async def mark_unserved(store: Store, report: Report) -> None:
+    """Jobs of a pool that nobody serves. While there is no worker at all, it is not the pool that is missing."""
+    if there := await served(store):
+        report.jobs = [replace(each, unserved=_lacks_workers(each.applied, there)) for each in report.jobs]
+
+
+def _lacks_workers(applied: Applied, there: Collection[str]) -> bool:
+    job = applied.job
+    return applied.done != "refused" and job is not None and job.state == "active" and job.definition.pool not in there
 
 
 async def apply_app(store: Store, app: Fleetcron, *, by: str, shards: int, prune: Prune | None = None) -> list[JobDone]:

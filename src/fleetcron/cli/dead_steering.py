@@ -1,8 +1,7 @@
 """`fleetcron dead replay` and `discard`."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable
 from functools import partial
 
 import click
@@ -10,6 +9,7 @@ import click
 from fleetcron.cli.asking import answer
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.dead import Which, which_options
+from fleetcron.cli.many import confirm, progress, steered, yes_option
 from fleetcron.cli.names import by_option
 from fleetcron.cli.run_ids import RUN_ID, checked_ids
 from fleetcron.cli.run_steering import checked_reason, steer
@@ -42,18 +42,9 @@ def replay(
 
     The same runs with the same idempotency keys, in the catch-up lane. Runs of deleted and cancelled jobs stay dead.
     """
-    if run_ids:
-        if everything or dry_run or limit is not None or not which.is_for_all:
-            raise click.UsageError("Give numbers of runs, or options that choose them; not both.")
+    if _by_number(run_ids, which, everything, dry_run or limit is not None):
         steer(database, lambda store: store.steering.replay(run_ids, actor=by), as_json)
         return
-    if which.is_for_all != everything:
-        what = (
-            "--all and other options exclude each other"
-            if everything
-            else "Which ones? Give numbers of runs, options such as --job NAME, or --all"
-        )
-        raise click.UsageError(f"{what}.")
     count, done = database.run(lambda store: _replay(store, which, limit, by, dry_run))
     if as_json:
         print_json({"dead": count.runs, "can_be_replayed": count.open, "replayed": done, "dry_run": dry_run})
@@ -75,44 +66,90 @@ async def _replay(store: Store, which: Which, limit: int | None, by: str, dry_ru
     count = await store.steering.count_dead(wanted)
     if dry_run:
         return count, 0
-    with _progress(min(count.open, limit or count.open)) as progress:
-        return count, await _batches(store, wanted, limit, by, progress)
+    with progress(min(count.open, limit or count.open), "replaying") as told:
+        return count, await _batches(store, wanted, limit, by, told)
 
 
-async def _batches(
-    store: Store, wanted: DeadFilter, limit: int | None, by: str, progress: Callable[[int], None]
-) -> int:
+async def _batches(store: Store, wanted: DeadFilter, limit: int | None, by: str, told: Callable[[int], None]) -> int:
     done, after_id = 0, 0
     while limit is None or done < limit:
         most = BATCH if limit is None else min(BATCH, limit - done)
         verb = partial(store.steering.replay_many, wanted, actor=by, after_id=after_id, limit=most)
         batch = await answer(verb)
         done += batch.runs
-        progress(batch.runs)
+        told(batch.runs)
         if batch.after_id is None:
             break
         after_id = batch.after_id
     return done
 
 
-@contextmanager
-def _progress(runs: int) -> Iterator[Callable[[int], None]]:
-    if runs <= BATCH or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    with click.progressbar(length=runs, label="replaying", file=sys.stderr, show_pos=True) as bar:
-        yield bar.update
-
-
 @click.command("discard")
-@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True, type=RUN_ID, callback=checked_ids)
+@click.argument("run_ids", metavar="[RUN]...", nargs=-1, type=RUN_ID, callback=checked_ids)
+@which_options
+@click.option("--all", "everything", is_flag=True, help="All dead letters.")
 @click.option("--reason", metavar="TEXT", required=True, callback=checked_reason, help="Why nobody has to look at it.")
+@click.option("--dry-run", is_flag=True, help="Only count.")
+@yes_option
 @by_option
 @database_options
 @json_option
-def discard(database: Database, run_ids: tuple[int, ...], reason: str, by: str, as_json: bool) -> None:
-    """Take dead runs from the list. They stay dead and in the history; a replay takes it back.
+def discard(
+    database: Database,
+    run_ids: tuple[int, ...],
+    which: Which,
+    everything: bool,
+    reason: str,
+    dry_run: bool,
+    yes: bool,
+    by: str,
+    as_json: bool,
+) -> None:
+    """Take dead runs from the list: those with the given numbers, or all that the options describe.
 
-    Exit code 1 when a run is not dead, or there is no such run.
+    They stay dead and in the history; a replay takes it back. By number, exit code 1 when a run is not dead, or there
+    is no such run.
     """
-    steer(database, lambda store: store.steering.discard(run_ids, reason, actor=by), as_json)
+    if _by_number(run_ids, which, everything, dry_run):
+        steer(database, lambda store: store.steering.discard(run_ids, reason, actor=by), as_json)
+        return
+    found = database.run(lambda store: _letters(store, which))
+    done: Counter[str] = Counter()
+    if found and not dry_run:
+        confirm(f"Discard {numbered(len(found), 'dead letter')}?", yes=yes, as_json=as_json)
+        done = database.run(
+            lambda store: steered(found, "discarding", lambda some: store.steering.discard(some, reason, actor=by))
+        )
+    if as_json:
+        print_json({"dead": len(found), "discarded": done["discarded"], "dry_run": dry_run})
+    elif not found:
+        click.echo("No dead letter is like that: nothing to discard.")
+    elif dry_run:
+        click.echo(f"{numbered(len(found), 'run')} would be discarded.")
+    else:
+        click.echo(f"{numbered(done['discarded'], 'run')} discarded.")
+        if other := done.total() - done["discarded"]:
+            click.echo(f"{numbered(other, 'run')} had been replayed or discarded in the meantime.")
+
+
+async def _letters(store: Store, which: Which) -> list[int]:
+    wanted = await which.filter(store)
+    found: list[int] = []
+    while True:
+        page = await store.steering.dead(wanted, limit=BATCH, before_id=found[-1] if found else None)
+        found += [each.run_id for each in page]
+        if len(page) < BATCH:
+            return found
+
+
+def _by_number(run_ids: tuple[int, ...], which: Which, everything: bool, chosen: bool) -> bool:
+    """Whether numbers say which ones; if neither they nor options do, or both, that is a mistake."""
+    if run_ids:
+        if everything or chosen or not which.is_for_all:
+            raise click.UsageError("Give numbers of runs, or options that choose them; not both.")
+        return True
+    if which.is_for_all and not everything:
+        raise click.UsageError("Which ones? Give numbers of runs, options such as --job NAME, or --all.")
+    if everything and not which.is_for_all:
+        raise click.UsageError("--all and other options exclude each other.")
+    return False

@@ -153,7 +153,13 @@ def _say(scope: Scope, name: str, changed: Changed[Switched], as_json: bool, mor
         return
     after = changed.after
     word = "unchanged" if changed.before == after else "changed" if after else "released"
-    said = f": {_words(after.control)}" if after else " (nothing is switched)" if changed.before is None else ""
+    said = (
+        f": {_words(after.control)}"
+        if after
+        else " (it was neither held nor slowed down)"
+        if changed.before is None
+        else ""
+    )
     click.echo(f"{scope} {name}: {coloured(word)}{said}.")
     if more and changed.before != after:
         click.echo(more)

@@ -1,5 +1,7 @@
 """`fleetcron jobs`: the list, and the commands about one job."""
 
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -11,6 +13,7 @@ from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import distance, local, zone_of
 from fleetcron.cli.names import split
 from fleetcron.cli.schedules import in_a_table, short
+from fleetcron.cli.serving import unserved
 from fleetcron.cli.tables import coloured, limit_option, say_more, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.states import JOB_STATES
@@ -61,25 +64,42 @@ def command(
         return
     page = None if after is None else split(after)
     wanted = JobFilter(tenant, None, state, kind, pool, text.lower() if text else None, page)
-    lines, coming, now_ms = database.run(lambda store: _listed(store, wanted, limit + 1))
-    more = len(lines) > limit
-    lines = lines[:limit]
+    listed = database.run(lambda store: _listed(store, wanted, limit))
+    lines, coming, more = listed.lines, listed.coming, listed.more
     last = lines[-1].job.definition.seed if more else None
     if as_json:
         print_json({"jobs": [line_json(line, coming.get(line.job.job_id)) for line in lines], "after": last})
     elif lines:
-        click.echo(table(["NAME", "SCHEDULE", "STATE", "NEXT", "LAST"], [_row(each, coming, now_ms) for each in lines]))
+        click.echo(
+            table(["NAME", "SCHEDULE", "STATE", "NEXT", "LAST"], [_row(each, coming, listed.now_ms) for each in lines])
+        )
         if last is not None:
             say_more(len(lines), f"--after {last}")
+        for warning in listed.unserved:
+            click.echo(f"{click.style('warning', fg='yellow')} {warning}")
     elif wanted == JobFilter():
         click.echo("There is no job yet. Write some into a file and run: fleetcron apply -f jobs.yaml")
     else:
         click.echo("No job is like that. Without these options, fleetcron jobs lists them all.")
 
 
-async def _listed(store: Store, wanted: JobFilter, limit: int) -> tuple[list[JobLine], dict[str, int], int]:
-    lines = await store.jobs.list(wanted, limit)
-    return lines, await next_ticks(store, lines), (await store.jobs.find(())).now_ms
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page, and its pools that no worker serves."""
+
+    lines: list[JobLine]
+    more: bool
+    coming: dict[str, int]
+    now_ms: int
+    unserved: list[str]
+
+
+async def _listed(store: Store, wanted: JobFilter, limit: int) -> Listed:
+    found = await store.jobs.list(wanted, limit + 1)
+    lines = found[:limit]
+    pools = Counter(line.job.definition.pool for line in lines if line.job.state in ("active", "paused"))
+    now_ms = (await store.jobs.find(())).now_ms
+    return Listed(lines, len(found) > limit, await next_ticks(store, lines), now_ms, await unserved(store, pools))
 
 
 def _row(line: JobLine, coming: dict[str, int], now_ms: int) -> list[str]:

@@ -1,6 +1,5 @@
 """`fleetcron ledger`: the ticks that did not run, and why."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import click
@@ -11,24 +10,13 @@ from fleetcron.cli.moments import local, utc
 from fleetcron.cli.past import Asked, Page, asked_options
 from fleetcron.cli.tables import coloured, say_more, table
 from fleetcron.cli.when import json_option, print_json
-from fleetcron.model.answer import Reason
+from fleetcron.model.answer import WORDS
 from fleetcron.store.history import LedgerLine
 from fleetcron.store.store import Store
 from fleetcron.times.zone import Zone
 
 ANSWERS: Final = ("skipped", "missed", "cancelled")
-# docs/learn/missed-ticks.md says more about each
-WORDS: Final[Mapping[Reason, str]] = {
-    "misfire": "late, and the job skips late ticks (misfire: skip)",
-    "paused": "the job was paused, and skipped them when it was resumed",
-    "covered": "the run of a later tick stands for them",
-    "too_old": "older than the misfire window when somebody could plan again",
-    "over_limit": "more late ticks than the misfire limit",
-    "start_deadline": "its latest start (start_deadline) had passed",
-    "in_the_past": "the job was created after its only instant",
-    "job_cancelled": "the job was cancelled",
-    "job_deleted": "the job was deleted",
-}
+_RUNS = "runs that were skipped or cancelled are in: fleetcron runs --state skipped"
 _HEADS = ("TICK", "TO", "LOCAL", "TICKS", "JOB", "ANSWER", "REASON")
 
 
@@ -55,9 +43,9 @@ def command(database: Database, asked: Asked, answer: str | None, as_json: bool)
         if before is not None:
             say_more(len(page.lines), f"--before {before}")
     elif asked.is_for_all and answer is None:
-        click.echo("Nothing: no tick was skipped, missed or cancelled so far. Those that run are in: fleetcron runs.")
+        click.echo(f"Nothing: no tick without a run so far; {_RUNS}")
     else:
-        click.echo("No tick was skipped, missed or cancelled like that. Those that run are in: fleetcron runs.")
+        click.echo(f"No tick without a run is like that; {_RUNS}")
 
 
 def _row(line: LedgerLine, zone: Zone | None) -> list[str]:

@@ -97,13 +97,22 @@ def done(written: Written[T]) -> T:
 
 
 def change(
-    database: Database, plain: L, verb: Callable[[Store], Awaitable[Written[Changed[L]]]], as_json: bool
+    database: Database,
+    plain: L,
+    verb: Callable[[Store], Awaitable[Written[Changed[L]]]],
+    as_json: bool,
+    count: Callable[[Store], Awaitable[int]] | None = None,
 ) -> None:
-    """Set or reset the limits of a tenant or a pool, and say what became of it. `plain` is one without limits."""
+    """Set or reset the limits of a tenant or a pool, and say what became of it. `plain` is one without limits; `count`
+    are the jobs it has: limits may come first, but a typing error looks the same."""
+
+    async def work(store: Store) -> tuple[Changed[L], int | None]:
+        return done(await verb(store)), None if count is None else await count(store)
+
     with mistakes_as_flags():
-        changed = done(database.run(verb))
+        changed, jobs = database.run(work)
     if as_json:
-        print_json({"name": plain.name, **changed_json(changed)})
+        print_json({"name": plain.name, **changed_json(changed), **({} if jobs is None else {"jobs": jobs})})
         return
     before, after = changed.before or plain, changed.after or plain
     if before == after:
@@ -111,6 +120,8 @@ def change(
     else:
         said = differences(before.as_document(), after.as_document())
         click.echo(f"{plain.name}: {coloured('changed')}: {printable(said)}.")
+    if jobs == 0:
+        click.echo(f"No job has the {type(plain).__name__.lower()} {plain.name} yet.")
     say_looked(changed)
 
 

@@ -33,7 +33,8 @@ class Ration(logging.Filter):
             return False
         self._said[key] = record.created, 0
         if left_out:
-            record.msg, record.args = f"{record.getMessage()} ({left_out} more times since)", None
+            more = "1 more time" if left_out == 1 else f"{left_out} more times"
+            record.msg, record.args = f"{record.getMessage()} ({more} since)", None
         return True
 
 

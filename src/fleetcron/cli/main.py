@@ -42,6 +42,7 @@ COMMANDS: Table = {
     "explain": ("fleetcron.cli.explain", "Say in words what a schedule does, and what clock changes do to it."),
     "lint": ("fleetcron.cli.lint", "Find what is allowed in a schedule but probably not meant."),
     "diff": ("fleetcron.cli.diff", "Compare two schedules: which ticks appear, vanish or move."),
+    "simulate": ("fleetcron.cli.simulate", "Say what would run, be skipped, missed or late in a period."),
     "demo": ("fleetcron.cli.demo", "Show the tick calculator at work."),
 }
 

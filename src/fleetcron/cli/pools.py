@@ -72,7 +72,11 @@ def set_limits(
     """Set the slots and the quotas of NAME, whether it has workers already or not. What is not said stays as it is."""
     quotas = dict(map(_quota, per_type))
     fields = given({"slots": slots, "per_tenant": per_tenant, "per_type": quotas or None})
-    change(database, Pool(name), lambda store: store.limits.put_pool(name, fields, actor=by), as_json)
+
+    async def count(store: Store) -> int:
+        return (await store.limits.jobs_by_pool())[name]
+
+    change(database, Pool(name), lambda store: store.limits.put_pool(name, fields, actor=by), as_json, count)
 
 
 @click.command("reset")

@@ -147,8 +147,13 @@ def _row(attempt: PastAttempt, shown: RunShown, now_ms: int) -> list[str]:
         f"{rough_text(max(0, now_ms - attempt.started_ms))} so far" if lasted is None else rough_text(lasted),
         coloured(attempt.outcome or "running") + printable(far).rstrip(),
         numbered(printed, "byte") if printed else "",
-        "" if error is None else shortened(printable(f"{error.code}: {error.text}".rstrip(": ")), _CELL),
+        "" if error is None else shortened(printable(_fault(error)), _CELL),
     ]
+
+
+def _fault(error: Fault) -> str:
+    """That it was cancelled stands beside it already; what is of interest is by whom."""
+    return error.text if error.code == "cancelled" and error.text else f"{error.code}: {error.text}".rstrip(": ")
 
 
 def _as_json(shown: RunShown, attempts: Sequence[PastAttempt], sentence: str, now_ms: int) -> dict[str, Any]:

@@ -39,6 +39,11 @@ def log(database: Database, run_id: int, attempt: int | None, follow: bool, raw:
 
     async def work(store: Store) -> None:
         attempts: set[int] = set()
+        first = await store.past_attempts.log(run_id, attempt, limit=1)
+        if first is None:
+            raise no_such_run(run_id)
+        if follow and not as_json and first.latest is None and not first.is_final:
+            click.echo(_nothing(first, run_id, attempt), err=True)
         async for page, piece in _pieces(store, run_id, attempt, follow):
             if as_json:
                 click.echo(_as_json(page.attempt, piece))
@@ -51,11 +56,17 @@ def log(database: Database, run_id: int, attempt: int | None, follow: bool, raw:
             if piece.truncated:
                 click.secho(f"\n{_LEFT_OUT}", fg="yellow", err=True)
         if not attempts and not as_json:
-            click.echo(
-                f"{'Nothing was printed' if attempt is None else f'Attempt {attempt} printed nothing'}.", err=True
-            )
+            now = await store.past_attempts.log(run_id, attempt, limit=1) if follow else first
+            click.echo(_nothing(now or first, run_id, attempt), err=True)
 
     database.run(work)
+
+
+def _nothing(page: LogPage, run_id: int, attempt: int | None) -> str:
+    if page.latest is None:
+        said = "It never started" if page.is_final else "It has not started"
+        return f"{said}; why: fleetcron why {run_id}"
+    return "Nothing was printed." if attempt is None else f"Attempt {attempt} printed nothing."
 
 
 async def _pieces(

@@ -1,22 +1,26 @@
 """`fleetcron runs cancel` and `replay`, and what all commands that steer runs say."""
 
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias, get_args
 
 import click
 
 from fleetcron.cli.asking import answer
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.names import by_option
+from fleetcron.cli.many import confirm, steered, yes_option
+from fleetcron.cli.names import by_option, no_such_job, split
 from fleetcron.cli.run_ids import RUN_ID, checked_ids
-from fleetcron.cli.tables import coloured, table
+from fleetcron.cli.tables import coloured, numbered, table
 from fleetcron.cli.when import json_option, print_json
+from fleetcron.model.run import RunKind
 from fleetcron.store.steering import Steered
 from fleetcron.store.store import Store
 from fleetcron.store.written import Written
 
 LONGEST_REASON = 300
+_MOST_OF_A_JOB: Final = 1_000_000  # of one call
 
 Steer: TypeAlias = Callable[[Store], Awaitable[Written[list[Steered]]]]
 
@@ -32,17 +36,87 @@ def checked_reason(_context: click.Context, _option: click.Parameter, value: str
 
 
 @click.command("cancel")
-@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True, type=RUN_ID, callback=checked_ids)
+@click.argument("run_ids", metavar="[RUN]...", nargs=-1, type=RUN_ID, callback=checked_ids)
+@click.option("--job", metavar="NAME", help="All runs of this job that have not ended: NAME or TENANT/NAME.")
+@click.option("--kind", type=click.Choice(get_args(RunKind)), help="With --job: only runs of this kind.")
 @click.option("--reason", metavar="TEXT", callback=checked_reason, help="What the history says.")
+@click.option("--dry-run", is_flag=True, help="With --job: only count.")
+@yes_option
 @by_option
 @database_options
 @json_option
-def cancel(database: Database, run_ids: tuple[int, ...], reason: str | None, by: str, as_json: bool) -> None:
+def cancel(
+    database: Database,
+    run_ids: tuple[int, ...],
+    job: str | None,
+    kind: RunKind | None,
+    reason: str | None,
+    dry_run: bool,
+    yes: bool,
+    by: str,
+    as_json: bool,
+) -> None:
     """Cancel runs: planned, waiting and retrying ones at once; a running one is asked to stop.
 
-    Exit code 1 when a run has ended already, or there is no such run.
+    By number; exit code 1 when one has ended already, or there is no such run. Or, with --job, all of a job that have
+    not ended: to undo a backfill, --job NAME --kind backfill.
     """
-    steer(database, lambda store: store.steering.cancel(run_ids, reason, actor=by), as_json)
+    if bool(run_ids) == (job is not None):
+        raise click.UsageError("Give numbers of runs, or --job NAME for all runs of a job that have not ended.")
+    if job is None:
+        if kind is not None or dry_run:
+            raise click.UsageError("--kind and --dry-run choose among the runs of a job: add --job NAME.")
+        steer(database, lambda store: store.steering.cancel(run_ids, reason, actor=by), as_json)
+    else:
+        _cancel_of_job(database, job, kind, reason, dry_run=dry_run, yes=yes, by=by, as_json=as_json)
+
+
+def _cancel_of_job(
+    database: Database,
+    job: str,
+    kind: RunKind | None,
+    reason: str | None,
+    *,
+    dry_run: bool,
+    yes: bool,
+    by: str,
+    as_json: bool,
+) -> None:
+    found = database.run(lambda store: _open(store, job, kind))
+    full = "/".join(split(job))
+    runs = numbered(len(found), f"{kind} run" if kind else "run")
+    done: Counter[str] = Counter()
+    if found and not dry_run:
+        confirm(f"Cancel {runs} of {full}?", yes=yes, as_json=as_json)
+        done = database.run(
+            lambda store: steered(found, "cancelling", lambda some: store.steering.cancel(some, reason, actor=by))
+        )
+    if as_json:
+        counts = {"cancelled": done["cancelled"], "stopping": done["stopping"]}
+        print_json({"job": full, "kind": kind, "dry_run": dry_run, "open": len(found), **counts})
+    elif not found:
+        click.echo(f"No {f'{kind} ' if kind else ''}run of {full} is open: nothing to cancel.")
+    elif dry_run:
+        click.echo(f"{runs} of {full} would be cancelled.")
+    else:
+        _say_counts(full, done)
+
+
+async def _open(store: Store, job: str, kind: RunKind | None) -> list[int]:
+    """Also of jobs that had this name and were deleted: `runs --job` shows their runs too."""
+    jobs = await store.jobs.named(*split(job))
+    if not jobs:
+        raise await no_such_job(store, job)
+    found = [await store.history.open(each.job_id, kind=kind, limit=_MOST_OF_A_JOB) for each in jobs]
+    return sorted(run.run_id for runs in found for run in runs)
+
+
+def _say_counts(full: str, done: Counter[str]) -> None:
+    click.echo(f"{full}: {numbered(done['cancelled'], 'run')} cancelled.")
+    if stopping := done["stopping"]:
+        click.echo(f"{numbered(stopping, 'run')} {'is' if stopping == 1 else 'are'} asked to stop.")
+    if ended := done.total() - done["cancelled"] - stopping:
+        click.echo(f"{numbered(ended, 'run')} had ended by then, or had been asked to stop before.")
 
 
 @click.command("replay")

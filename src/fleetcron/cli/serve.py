@@ -19,6 +19,8 @@ from fleetcron.cli.files import Loaded, files_option, load, read
 from fleetcron.cli.logs import set_up
 from fleetcron.cli.moments import distance, utc
 from fleetcron.cli.names import user
+from fleetcron.cli.serving import lines as unserved_lines
+from fleetcron.cli.serving import served
 from fleetcron.cli.tables import numbered
 from fleetcron.config import Config
 from fleetcron.config.kinds import masked
@@ -140,6 +142,7 @@ async def _serve(config: Config, loaded: Loaded, app: Fleetcron | None, *, wait:
             shards = node.config.scheduler.shards
             sync.tell(app.managed_by, await app.sync(node.store, by=user(), shards=shards))
         await _greet(node)
+        await _warn(node)
         await node.run(stop)
     finally:
         await node.close()
@@ -201,13 +204,22 @@ async def _greet(node: Node) -> None:
 def _duty(node: Node) -> str:
     """What it does, in one line."""
     pools = ", ".join(f"{name} ({slots} at a time)" for name, slots in node.config.worker.slots().items())
-    works = f"executes those of the pool{'s' if len(node.config.worker.slots()) > 1 else ''} {pools}"
+    where = f"of the pool{'s' if len(node.config.worker.slots()) > 1 else ''} {pools}"
     match sorted(node.row.roles):
         case ["scheduler"]:
             return "It plans runs; workers execute them: fleetcron worker"
         case ["worker"]:
-            return f"It plans nothing, and {works}"
-    return f"It plans runs, and {works}"
+            return f"It executes runs {where}, and plans none; that is for: fleetcron scheduler, or fleetcron serve"
+    return f"It plans runs, and executes those {where}"
+
+
+async def _warn(node: Node) -> None:
+    """A worker tells which pools have jobs and nobody who serves them."""
+    if "worker" not in node.row.roles:
+        return
+    there = await served(node.store) | node.config.worker.slots().keys()
+    for line in unserved_lines(await node.store.limits.jobs_by_pool(), there):
+        log.warning(line)
 
 
 def _next(next_ms: int | None, now_ms: int) -> str:

@@ -95,7 +95,11 @@ def show(database: Database, name: str, as_json: bool) -> None:
 def set_limits(database: Database, name: str, by: str, as_json: bool, **options: Any) -> None:
     """Set the share and the limits of NAME, whether it has jobs already or not. What is not said stays as it is."""
     fields = given(options)
-    change(database, Tenant(name), lambda store: store.limits.put_tenant(name, fields, actor=by), as_json)
+
+    async def count(store: Store) -> int:
+        return (await store.limits.tenant(name)).usage.jobs
+
+    change(database, Tenant(name), lambda store: store.limits.put_tenant(name, fields, actor=by), as_json, count)
 
 
 @click.command("reset")

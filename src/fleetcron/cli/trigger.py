@@ -14,6 +14,7 @@ from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.names import by_option, the_job
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.errors import DefinitionError, Mistake
+from fleetcron.model.payload import MAX_DEPTH
 from fleetcron.model.run import idempotency_key
 from fleetcron.store.steering import LONGEST_KEY, Triggered
 from fleetcron.store.store import Store
@@ -64,12 +65,27 @@ def _as_json(made: Triggered) -> dict[str, Any]:
 def _payload(text: str) -> dict[str, Any]:
     written = _read(text)
     try:
-        found = json.loads(written)
-    except (ValueError, RecursionError) as error:
+        found = json.loads(written, object_pairs_hook=_once)
+    except RecursionError:
+        wrong = f"nested deeper than {MAX_DEPTH} levels"
+        raise DefinitionError([Mistake("--payload", wrong, "make the payload flatter")]) from None
+    except DefinitionError:
+        raise
+    except ValueError as error:
         hint = """such as '{"kind": "full"}', or @file.json"""
         raise DefinitionError([Mistake("--payload", f"it is not JSON: {error}", hint)]) from None
     if not isinstance(found, dict):
         raise DefinitionError([Mistake("--payload", "must be a JSON object", """such as '{"kind": "full"}'""")])
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """As in YAML: of a key that is written twice nobody knows which one was meant."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise DefinitionError([Mistake("--payload", f"the key {key[:60]!r} is written twice", "keep one of them")])
+        found[key] = value
     return found
 
 

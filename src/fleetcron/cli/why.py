@@ -19,6 +19,7 @@ from fleetcron.model.standing import Standing
 from fleetcron.scheduler.tables import Tables, build
 from fleetcron.store.history import LedgerLine
 from fleetcron.store.store import Store
+from fleetcron.times.timetable import Timetable
 
 _DIGITS = 19  # of a number that every database knows
 
@@ -87,9 +88,20 @@ async def _of_tick(store: Store, job: str, at_ms: int) -> Answered:
     known = await Tables(store.almanac).known(set(standing.timing.parts()), facts.epoch)
     timetable = build(standing.timing, known.almanac)
     if timetable.next_ms(at_ms - 1) != at_ms:
-        near = [utc(tick) for tick in (timetable.prev_ms(at_ms), timetable.next_ms(at_ms)) if tick is not None]
-        return f"{utc(at_ms)} is no tick of {tenant}/{name}; the nearest are: {', '.join(near) or 'none'}", data
+        return (
+            f"{utc(at_ms)} is no tick of {tenant}/{name}; {_nearest(timetable, at_ms, standing.job.created_ms)}",
+            data,
+        )
     return _undecided(standing, at_ms, facts.now_ms), data
+
+
+def _nearest(timetable: Timetable, at_ms: int, since_ms: int) -> str:
+    """Ticks from before the job existed have nothing to tell."""
+    ticks = (timetable.prev_ms(at_ms), timetable.next_ms(max(at_ms, since_ms)))
+    near = [utc(tick) for tick in ticks if tick is not None and tick > since_ms]
+    if len(near) > 1:
+        return f"the nearest are: {', '.join(near)}"
+    return f"the nearest since it exists is: {near[0]}" if near else "there is none since it exists"
 
 
 def _undecided(standing: Standing, at_ms: int, now_ms: int) -> str:

@@ -188,7 +188,7 @@ class Holder:
             if not isinstance(answer, Refused):
                 self._compare_clocks(*sent, answer)
                 return
-            log.warning("%s: %s", self.node.node_id, answer.reason)
+            log.warning("%s; it joins again", answer.reason)
         await self._join()
 
     async def _join(self) -> None:
@@ -235,7 +235,7 @@ class Holder:
         nodes = {one.node.node_id: one.node.region for one in with_good_clocks(able, self._config.skew_refuse_ms)}
         before, self.deserted = self.deserted, deserted(nodes, view.job_regions)
         if self.deserted and self.deserted != before:
-            log.warning("jobs wait for a scheduler in the regions %s", ", ".join(self.deserted))
+            log.warning("jobs wait for a scheduler: %s", "; ".join(map(_waiting, self.deserted)))
         owners = {
             lease.held.key: lease.held.owner
             for lease in view.leases
@@ -334,6 +334,13 @@ class Holder:
             self.churn.stepped_down += len(late)
             self.changed.set()
             log.warning("%s could not renew in time: %s", self.node.node_id, _named(late))
+
+
+def _waiting(region: str) -> str:
+    """Which jobs, and what to start for them."""
+    if region == ANYWHERE:
+        return "those without a region (start fleetcron scheduler, or serve)"
+    return f"those of the region {region} (start fleetcron scheduler --region {region}, or serve)"
 
 
 def _named(held: Iterable[Held]) -> str:

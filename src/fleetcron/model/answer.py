@@ -1,7 +1,8 @@
 """Answers for ticks: a run to come, or a line in the ledger. Every tick of an active job has exactly one of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from fleetcron.model.rules import Lane, MisfirePolicy
 
@@ -17,6 +18,18 @@ Reason = Literal[
     "job_cancelled",  # cancelled with its job
     "job_deleted",  # cancelled with its job
 ]
+# the same for people
+WORDS: Final[Mapping[Reason, str]] = {
+    "misfire": "late, and the job skips late ticks (misfire: skip)",
+    "paused": "the job was paused, and skipped them when it was resumed",
+    "covered": "the run of a later tick stands for them",
+    "too_old": "older than the misfire window when somebody could plan again",
+    "over_limit": "more late ticks than the misfire limit",
+    "start_deadline": "its latest start (start_deadline) had passed",
+    "in_the_past": "the job was created after its only instant",
+    "job_cancelled": "the job was cancelled",
+    "job_deleted": "the job was deleted",
+}
 
 
 @dataclass(frozen=True, slots=True)

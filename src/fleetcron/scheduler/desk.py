@@ -3,7 +3,7 @@ somebody else was faster."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from fleetcron.errors import RefusedError, ScheduleError, StoreUnavailable
 from fleetcron.ids import uuid7
@@ -37,6 +37,9 @@ _DONE: dict[str, Done] = {
     "create": "created", "edit": "changed", "pause": "paused",
     "resume": "resumed", "cancel": "cancelled", "delete": "deleted",
 }  # fmt: skip
+CANCELLED: Final = (
+    "cancelled, and will never run: choose another name, or run `fleetcron jobs delete` first and apply it again"
+)
 Name: TypeAlias = tuple[str, str]
 
 
@@ -53,10 +56,13 @@ class Applied:
 
     @property
     def warning(self) -> str | None:
-        """What was accepted and will not work."""
-        if self.job is None or self.done not in ("created", "changed"):
+        """What was accepted and will not work. Of what never runs again it is said each time, as long as somebody
+        writes it."""
+        if self.job is None:
             return None
-        return unserved(self.job.definition.run)
+        if self.done == "unchanged" and self.job.state == "cancelled":
+            return CANCELLED
+        return unserved(self.job.definition.run) if self.done in ("created", "changed") else None
 
 
 @dataclass(frozen=True, slots=True)

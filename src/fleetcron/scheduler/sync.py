@@ -66,6 +66,8 @@ def tell(managed_by: str, applied: Iterable[Applied]) -> None:
             log.info("%s by %s: %s", done, managed_by, _listed(some, ", "))
     if refused := [f"{_full(each)}: {each.reason}" for each in answers if each.done == "refused"]:
         log.warning("jobs of %s that were refused: %s", managed_by, _listed(refused, "; "))
+    if warned := [f"{_full(each)}: {each.warning}" for each in answers if each.warning is not None]:
+        log.warning("jobs of %s that will not run: %s", managed_by, _listed(warned, "; "))
 
 
 def _not_ours(job: Job, managed_by: str) -> str | None:

@@ -21,3 +21,7 @@ class SimulatedClock:
 
     def monotonic_ms(self) -> int:
         return int(self._loop_s() * self._rate * 1000)
+
+    def loop_s(self, monotonic_ms: float) -> float:
+        """When, on the loop's clock, the steady one shows this."""
+        return monotonic_ms / 1000 / self._rate

@@ -39,7 +39,9 @@ class SimulatedNode:
         self.name = name
         self.clock = clock
         self.process = loop.process(name)
-        self.hands = SimulatedHands(name, loop, self.process, play, began=began, ended=ended, grace_s=_GRACE_S)
+        self.hands = SimulatedHands(
+            name, loop, self.process, play, clock=clock, began=began, ended=ended, grace_s=_GRACE_S
+        )
         self.store = Store(SimulatedEngine(database, way, self.process, loop, config.store.deadline_s))
         self.fault: BaseException | None = None  # of our own: the node ended because of it
         self._stop = asyncio.Event()

@@ -38,6 +38,9 @@ class Process:
         """In its next turn."""
         self._loop.call_soon(what, *arguments, context=self._context)
 
+    def call_later(self, delay_s: float, what: Callable[..., object], *arguments: Any) -> None:
+        self._loop.call_later(delay_s, what, *arguments, context=self._context)
+
     def keep(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.append(task)
         if len(self._tasks) > self._most:
@@ -77,6 +80,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._outside = Process("outside", self)
         self._processes: list[Process] = [self._outside]
         self.turns = 0
+        self._timers: list[tuple[float, int, TimerHandle]] = []  # what comes at one instant comes in order
+        self._timed = 0
         self.set_task_factory(_task)
 
     def process(self, name: str) -> Process:
@@ -89,7 +94,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def forget(self, process: Process) -> None:
         """It is dead, and nothing of it can come any more."""
-        self._processes.remove(process)
+        if process in self._processes:
+            self._processes.remove(process)
 
     def close(self) -> None:
         """Whatever still runs is killed."""
@@ -97,42 +103,60 @@ class VirtualLoop(asyncio.BaseEventLoop):
             process.kill()
         super().close()
 
-    def _run_once(self) -> None:
-        self._sort_out()
-        runnable = [each for each in self._processes if each.ready and not each.is_stopped]
-        if not runnable:
-            self._jump()
-            return
-        handle = runnable[self._choose(len(runnable)) if len(runnable) > 1 else 0].ready.popleft()
-        if not handle.cancelled():
-            self._now_s += self._cost()
-            self.turns += 1
-            handle._run()
+    # asyncio's own, without what only debugging needs
 
-    def _sort_out(self) -> None:
-        """Give everybody his callbacks."""
-        ready: deque[Handle] = self._ready  # type: ignore[attr-defined]
-        while ready:
-            self._give(ready.popleft())
-        timers: list[TimerHandle] = self._scheduled  # type: ignore[attr-defined]
-        while timers and (timers[0].cancelled() or timers[0].when() <= self._now_s):
-            timer = heapq.heappop(timers)
-            timer._scheduled = False  # type: ignore[attr-defined]
-            self._give(timer)
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> Handle:
+        handle = Handle(callback, args, self, context)
+        self._give(handle)
+        return handle
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> TimerHandle:
+        timer = TimerHandle(when, callback, args, self, context)
+        self._timed += 1
+        heapq.heappush(self._timers, (when, self._timed, timer))
+        return timer
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> TimerHandle:
+        return self.call_at(self._now_s + delay, callback, *args, context=context)
+
+    def _run_once(self) -> None:
+        timers = self._timers
+        while not self._stopping:  # type: ignore[attr-defined]
+            while timers and timers[0][0] <= self._now_s:
+                self._give(heapq.heappop(timers)[2])
+            runnable = [each for each in self._processes if each.ready and not each.is_stopped]
+            if not runnable:
+                self._jump()
+                continue
+            handle = runnable[self._choose(len(runnable)) if len(runnable) > 1 else 0].ready.popleft()
+            if not handle._cancelled:
+                self._now_s += self._cost()
+                self.turns += 1
+                handle._run()
 
     def _give(self, handle: Handle) -> None:
+        """To the process whose it is. The dead do nothing any more."""
+        if handle._cancelled:
+            return
         context: Context = handle._context  # type: ignore[attr-defined]
         process = context.get(_HERE) or self._outside
-        if not process.is_dead and not handle.cancelled():
+        if not process.is_dead:
             process.ready.append(handle)
 
     def _jump(self) -> None:
-        timers: list[TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        """To the next timer that somebody still waits for."""
+        timers = self._timers
+        while timers and timers[0][2]._cancelled:
+            heapq.heappop(timers)
         if not timers:
-            if self._stopping:  # type: ignore[attr-defined]
-                return
             raise Deadlock("nothing can run, and nothing is to come")
-        self._now_s = max(self._now_s, timers[0].when())
+        self._now_s = max(self._now_s, timers[0][0])
 
     def _process_events(self, event_list: list[Any]) -> None:
         assert not event_list

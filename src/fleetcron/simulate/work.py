@@ -13,6 +13,7 @@ from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.reports import Done, Report, Tell
 from fleetcron.model.outcome import Cancelled, Fault, Lost, Outcome, Succeeded, TimedOut
 from fleetcron.model.target import PythonTarget, Target
+from fleetcron.simulate.clocks import SimulatedClock
 from fleetcron.simulate.virtual import Process, VirtualLoop
 
 _SUCCEEDED: Final = Succeeded()
@@ -25,6 +26,9 @@ class Act:
     seconds: float = 0.0
     outcome: Outcome = _SUCCEEDED
     stops_s: float | None = 0.0
+
+    def stops_within_s(self, patience_s: float) -> float:
+        return patience_s if self.stops_s is None else min(self.stops_s, patience_s)
 
 
 class Play(Protocol):
@@ -57,6 +61,7 @@ class _Running:
     act: Act
     ends: asyncio.TimerHandle
     tell: Tell
+    begun_ms: int  # on the steady clock
 
 
 class SimulatedHands:
@@ -69,12 +74,14 @@ class SimulatedHands:
         worker: Process,
         play: Play,
         *,
+        clock: SimulatedClock,
         began: Callable[[Stay], None],
         ended: Log,
         grace_s: float,
     ) -> None:
         self.process = loop.process(f"{node} handlers")
         self._node, self._loop, self._worker, self._play = node, loop, worker, play
+        self._clock = clock
         self._began, self._ended, self._grace_s = began, ended, grace_s
         self.running: dict[Key, _Running] = {}
         self._allowed_ms = 0
@@ -84,9 +91,9 @@ class SimulatedHands:
         return SimulatedExecutor(self, tell)
 
     def allow(self, until_ms: int) -> None:
-        """On the steady clock, which is the loop's here."""
+        """On the steady clock of the machine."""
         self._allowed_ms = until_ms
-        self.process.call(self._loop.call_at, until_ms / 1000, self._check, until_ms)
+        self.process.call(self._loop.call_at, self._clock.loop_s(until_ms), self._check, until_ms)
 
     def _check(self, until_ms: int) -> None:
         if until_ms == self._allowed_ms:
@@ -111,9 +118,12 @@ class SimulatedHands:
             assignment.scheduled_for_ms, assignment.run_after_ms, assignment.covers, self._loop.time(),
         )  # fmt: skip
         limit_s = assignment.timeout_ms / 1000
-        outcome = act.outcome if act.seconds <= limit_s else TimedOut(Fault("timeout"))
-        timer = self._loop.call_later(min(act.seconds, limit_s), self.end, assignment.key, outcome, tell)
-        self.running[assignment.key] = _Running(stay, act, timer, tell)
+        outcome, lasts_s = act.outcome, act.seconds
+        if lasts_s > limit_s:  # it is asked to stop then, and killed if it does not
+            outcome, lasts_s = TimedOut(Fault("timeout")), min(lasts_s, limit_s + act.stops_within_s(self._grace_s))
+        timer = self._loop.call_later(lasts_s, self.end, assignment.key, outcome, tell)
+        begun_ms = self._clock.monotonic_ms()
+        self.running[assignment.key] = _Running(stay, act, timer, tell, begun_ms)
         self._began(stay)
 
     def end(self, key: Key, outcome: Outcome, tell: Tell) -> None:
@@ -121,8 +131,7 @@ class SimulatedHands:
         if each is None:
             return
         self._finish(each, type(outcome).__name__.lower())
-        begun_ms, now_ms = int(each.stay.begun_s * 1000), int(self._loop.time() * 1000)
-        report: Report = Done(*key, outcome, begun_ms, now_ms)
+        report: Report = Done(*key, outcome, each.begun_ms, self._clock.monotonic_ms())
         if not self._worker.is_dead:
             self._worker.call(tell, [report])
 
@@ -131,8 +140,7 @@ class SimulatedHands:
         if each is None:
             return
         patience_s = self._grace_s if grace_s is None else grace_s
-        stops_s = patience_s if each.act.stops_s is None else min(each.act.stops_s, patience_s)
-        self._loop.call_later(stops_s, self.end, key, Cancelled(reason), tell)
+        self._loop.call_later(each.act.stops_within_s(patience_s), self.end, key, Cancelled(reason), tell)
 
 
 class SimulatedExecutor:

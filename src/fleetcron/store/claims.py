@@ -332,8 +332,14 @@ def _park_unknown(wish: Claim, now_ms: int) -> Script[None]:
     for row in (yield "workers_list", {}):
         if wish.pool in json.loads(row["pools"]) and row["node_id"] != wish.node_id:
             lacking &= set(json.loads(row["lacks"]))
-    if lacking:
-        yield "queue_park_unknown", {"pool": wish.pool, "handlers": texts(sorted(lacking)), "now_ms": now_ms}
+    if not lacking:
+        return
+    call = {"pool": wish.pool, "handlers": texts(sorted(lacking)), "now_ms": now_ms}
+    parked = yield "queue_park_unknown", call
+    keys = {row["claim_key"] for row in parked if row["claim_key"] is not None and not row["leased"]}
+    # somebody may have been let go on because a key was free: then it is the turn of the next
+    if (yield from release((("key", key) for key in sorted(keys)), most=1)) - {wish.pool}:
+        yield "notify", {"topic": "work"}
 
 
 def _held(wish: Claim) -> Script[tuple[Claimed, ...]]:

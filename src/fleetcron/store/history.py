@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fleetcron.model.answer import Answer
-from fleetcron.model.run import Run, RunLine, Waiting
+from fleetcron.model.run import Run, RunKind, RunLine, Waiting
 from fleetcron.model.states import RunState
 from fleetcron.store.engine import Call, Engine, Row, Script
 from fleetcron.store.rows import ids, rows
@@ -25,6 +25,14 @@ class Span:
     from_ms: int | None = None
     to_ms: int | None = None
     before_id: int | None = None  # the last id of the page before
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """`started`: a worker has it, or it rests between two attempts."""
+
+    run_id: int
+    started: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,15 @@ class History:
             asked = {"tenant": span.tenant, "name": span.name, "now_ms": facts["now_ms"], "most": _LATER}
             [row] = yield "runs_later_count", asked
             return row["runs"] or 0 if row["looked"] < _LATER else None
+
+        return await self._engine.read(script)
+
+    async def open(self, job_id: str, *, kind: RunKind | None = None, limit: int) -> Sequence[OpenRun]:
+        """The runs of a job that have not ended, the oldest first."""
+
+        def script() -> Script[list[OpenRun]]:
+            found = yield "runs_open_of_job", {"job_id": job_id, "kind": kind, "most": limit}
+            return [OpenRun(row["run_id"], bool(row["held"])) for row in found]
 
         return await self._engine.read(script)
 

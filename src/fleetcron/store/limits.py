@@ -102,6 +102,18 @@ class LimitRecords:
         found = await self._engine.read(lambda: _tenants(name))
         return found[0] if found else TenantLine(Tenant(name), None, Usage())
 
+    async def jobs_by_pool(self) -> Counter[str]:
+        """How many jobs that have not ended each pool has."""
+
+        def script() -> Script[Counter[str]]:
+            found: Counter[str] = Counter()
+            for row in (yield "jobs_census", {"tenant": None}):
+                if row["state"] not in _ENDED:
+                    found[row["pool"]] += row["jobs"]
+            return found
+
+        return await self._engine.read(script)
+
     async def pools(self) -> list[PoolLine]:
         """Every pool that has jobs, runs, workers or limits, by name."""
         return await self._engine.read(_pools)

@@ -40,6 +40,7 @@ class Renewed:
     now_ms: int
     expires_ms: int
     cancels: Mapping[tuple[int, int], str]
+    started_ms: int | None = None  # when this life of the worker began
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class Workers:
                 return Refused("this worker was declared lost")
             asked = yield "leases_cancels", {"node_id": node_id}
             cancels = {(row["run_id"], row["attempt"]): row["cancel"] for row in asked}
-            return Renewed(facts["now_ms"], found[0]["expires_ms"], cancels)
+            return Renewed(facts["now_ms"], found[0]["expires_ms"], cancels, found[0]["started_ms"])
 
         return await self._engine.write(script)
 
@@ -92,12 +93,15 @@ class Workers:
 
         return await self._engine.read(script)
 
-    async def forsake(self, node_id: str, settle: Settle) -> Written[int]:
-        """A worker that has stopped everything gives up whatever it still holds, before it begins anew."""
+    async def forsake(self, node_id: str, settle: Settle, *, started_ms: int | None = None) -> Written[int]:
+        """A worker that has stopped everything gives up whatever it still holds, before it begins anew. `started_ms` is
+        the life that it gives up: refused if it has begun anew since, for this may arrive late."""
 
         def script() -> Script[int | Refused]:
             step("worker.forsake")
-            yield "workers_lock", {"node_id": node_id}  # a claim whose reply was lost may still be under way
+            found = yield "workers_lock", {"node_id": node_id}  # a claim whose reply was lost may still be under way
+            if found and started_ms is not None and found[0]["started_ms"] != started_ms:
+                return Refused("it has begun anew")
             held = yield "leases_of_node", {"node_id": node_id}
             [facts] = yield "fleet_now", {}
             ends = yield from end_leases(held, _lost("the worker lost its lease", facts["now_ms"]), settle)

@@ -12,6 +12,7 @@ from fleetcron.errors import StoreError, StoreUnavailable
 from fleetcron.model.errand import Errand
 from fleetcron.model.outcome import Failed, Fault, Snoozed, Succeeded
 from fleetcron.model.states import RunState
+from fleetcron.model.transition import Transition
 from fleetcron.store.ends import Attempts, Ended, Ends
 from fleetcron.store.written import Ok, Refused, Unknown
 from fleetcron.worker.settling import settling
@@ -150,5 +151,13 @@ class Acks:
                 log_of_attempts.debug("%s: run %d attempt %d: %s in %d ms", *said)
                 continue
             level = _LEVELS.get(become.state, logging.WARNING)
-            why = "" if become.error is None else f": {become.error.code}: {become.error.text.partition(chr(10))[0]}"
+            why = _reason(become)
             log_of_attempts.log(level, "run %d attempt %d: %s%s", run_id, ended[run_id].attempt, become.state, why)
+
+
+def _reason(become: Transition) -> str:
+    """In a line, and without what the state says already."""
+    if become.error is None:
+        return ""
+    code = "" if become.error.code == become.state else f": {become.error.code}"
+    return f"{code}: {become.error.text.partition(chr(10))[0]}"

@@ -50,6 +50,7 @@ class WorkerLease:
         self._allow = allow
         self._until_ms: int | None = None
         self._is_lost = True
+        self.started_ms: int | None = None  # of the life that was last renewed, by the database's clock
         self.lives = 0  # how often it was lost: what was claimed in an earlier life is not ours
         self._last_ms = 0
         self._asked = asyncio.Event()
@@ -92,6 +93,7 @@ class WorkerLease:
                 if self._is_lost and not joining:
                     return False
                 self._is_lost = False
+                self.started_ms = done.started_ms
                 self._until_ms = max(self._until_ms or 0, sent_ms + self._ttl_ms - self.margin_ms)
                 self._allow(self._until_ms + self.margin_ms * 3 // 4)
                 self.trouble = None

@@ -282,8 +282,10 @@ class Worker:
                     await self._acks.empty()
             self._acks.drop()
             self._intake.on_the_way.clear()
-            written = await self._store.workers.forsake(self._node_id, settling({}, self._chance))
-            if not isinstance(written, Ok):
+            written = await self._store.workers.forsake(
+                self._node_id, settling({}, self._chance), started_ms=self.lease.started_ms
+            )
+            if isinstance(written, Unknown):
                 raise StoreUnavailable("it is not known whether the old leases were given up")
         if not await self.lease.join():
             raise StoreUnavailable(self.lease.trouble or "the worker could not join")

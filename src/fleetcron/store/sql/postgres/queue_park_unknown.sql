@@ -2,4 +2,4 @@
 UPDATE queue SET gate = 'handler', key = handler, look_ms = NULL, since_ms = coalesce(since_ms, :now_ms)
 WHERE pool = :pool AND gate IS NULL AND handler IN (SELECT value FROM jsonb_array_elements_text(CAST(:handlers AS
     jsonb)) AS v (value))
-RETURNING run_id
+RETURNING run_id, claim_key, leased

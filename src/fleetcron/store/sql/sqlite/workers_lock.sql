@@ -1,2 +1,2 @@
 -- The row of a worker that writes. Whoever declares it lost waits, or was first.
-SELECT batch, expires_ms, lacks FROM workers WHERE node_id = :node_id
+SELECT batch, started_ms, expires_ms, lacks FROM workers WHERE node_id = :node_id

@@ -1,0 +1,225 @@
+"""From the options of `fleetcron simulate` to scenarios."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+from fleetcron.cli.apps import app_of
+from fleetcron.cli.connection import Database, opened
+from fleetcron.cli.files import load, read
+from fleetcron.cli.moments import instant_ms
+from fleetcron.cli.simulated_fleet import Fleet, jobs_of, learn, remember
+from fleetcron.cli.tables import numbered
+from fleetcron.clock import utc_now
+from fleetcron.errors import ConfigError, Mistake, ScheduleError
+from fleetcron.model.definition import Definition
+from fleetcron.simulate.changes import changed
+from fleetcron.simulate.durations import Durations, matches
+from fleetcron.simulate.scenario import Scenario
+from fleetcron.times.durations import duration_ms, duration_text
+from fleetcron.times.instants import to_ms
+
+_DAY_MS = 86_400_000
+_LONGEST_MS = 3660 * _DAY_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options, as they were written."""
+
+    files: tuple[str, ...]
+    app_name: str | None
+    since: str | None
+    until: str | None
+    length: str | None
+    outages: tuple[str, ...]
+    durations: tuple[str, ...]
+    default_duration: str
+    slots: tuple[str, ...]
+    workers: int | None
+    changes: tuple[str, ...]
+    against: str | None
+    compare: bool
+    past: bool
+    max_ticks: int
+
+
+@dataclass(slots=True)
+class Prepared:
+    scenarios: list[tuple[str, Scenario]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    left_out: int = 0
+    durations: dict[str, int] = field(default_factory=dict)  # how many jobs have theirs from where
+
+
+def prepare(database: Database, asked: Asked) -> Prepared:
+    if asked.compare and not asked.changes and asked.against is None:
+        refuse("--compare", "there is nothing to compare with", "add --set 'JOB.FIELD=VALUE' or --against FILE")
+    if asked.past and (asked.files or asked.app_name):
+        refuse(
+            "--past",
+            "it is about the jobs of the database",
+            "leave -f and --app out; --against FILE compares with a file",
+        )
+    from_ms, until_ms = _period(asked)
+    outages = sorted(_outage(text, from_ms) for text in asked.outages)
+    _within(outages, from_ms, until_ms)
+    said = dict(map(_duration, asked.durations))
+    default_ms = _length(asked.default_duration, "--default-duration")
+    fleet, looked = asyncio.run(_fleet(database, asked, from_ms, until_ms))
+    slots, workers = _slots(asked, fleet)
+    base = Scenario(
+        fleet.definitions, from_ms, until_ms, fleet.calendars, outages,
+        Durations(said, fleet.past, fleet.seen, default_ms),
+        slots, workers, fleet.tenants, fleet.pools, asked.max_ticks,
+    )  # fmt: skip
+    prepared = Prepared(left_out=fleet.left_out)
+    prepared.scenarios = _variants(base, asked)
+    definitions = [each for _, scenario in prepared.scenarios for each in scenario.definitions]
+    _refuse_unknown(said, definitions)
+    prepared.durations = dict(base.durations.origins([each.seed for each in base.definitions]))
+    prepared.notes = _notes(prepared, base, looked, fleet)
+    return prepared
+
+
+async def _fleet(database: Database, asked: Asked, from_ms: int, until_ms: int) -> tuple[Fleet, int]:
+    """The jobs, and what the database knows of their durations. Files and apps need none, unless one is named."""
+    app = app_of(asked.app_name)
+    if asked.files or app is not None:
+        documents = read(load(asked.files))
+        fleet = Fleet([*documents.jobs, *(app.definitions() if app is not None else ())], documents.calendars)
+        if database.url is None:
+            return fleet, 0
+        async with opened(database.config()) as store:
+            return fleet, await learn(store, fleet, fleet.definitions)
+    async with opened(database.config()) as store:
+        fleet = await jobs_of(store)
+        looked = await learn(store, fleet, fleet.definitions)
+        if asked.past:
+            looked = await remember(store, fleet, from_ms, until_ms)
+        return fleet, looked
+
+
+def _variants(base: Scenario, asked: Asked) -> list[tuple[str, Scenario]]:
+    if not base.definitions:
+        refuse("", "there is no active job to simulate", "name a file: fleetcron simulate -f jobs.yaml")
+    found: list[tuple[str, Scenario]] = []
+    if asked.compare or not asked.changes:
+        found.append(("as it is", base))
+    if asked.changes:
+        other = changed(base.definitions, asked.changes, base.calendars)
+        found.append((", ".join(asked.changes), replace(base, definitions=other)))
+    if asked.against is not None:
+        documents = read(load([asked.against]), base.calendars)
+        calendars = {(each.tenant, each.name): each for each in (*base.calendars, *documents.calendars)}
+        found.append((asked.against, replace(base, definitions=documents.jobs, calendars=list(calendars.values()))))
+    return found
+
+
+def _notes(prepared: Prepared, base: Scenario, looked: int, fleet: Fleet) -> list[str]:
+    origins = {
+        "said": "as you said", "past": "as they really were", "seen": "learned",
+        "default": f"taken as {duration_text(base.durations.default_ms)}",
+    }  # fmt: skip
+    told = [f"{numbered(number, 'job')} {origins[origin]}" for origin, number in sorted(prepared.durations.items())]
+    from_attempts = f" from {numbered(looked, 'attempt')}" if looked else ""
+    pools = sorted({each.pool for each in base.definitions})
+    slots = ", ".join(f"{pool} {base.slots.get(pool, 10)}" for pool in pools)
+    notes = [
+        f"durations: {', '.join(told)}{from_attempts}",
+        f"{numbered(base.workers, 'worker')} with slots: {slots}",
+    ]
+    if fleet.left_out:
+        notes.append(f"left out: {numbered(fleet.left_out, 'job')} that are not active")
+    return notes
+
+
+# -- what was written
+
+
+def _period(asked: Asked) -> tuple[int, int]:
+    now_ms = to_ms(utc_now())
+    from_ms = instant_ms(asked.since, "--from")
+    if from_ms is None:
+        from_ms = now_ms - _DAY_MS if asked.past else now_ms
+    if asked.until is not None and asked.length is not None:
+        refuse("--for", "--to says where the period ends already", "keep one of them")
+    until_ms = instant_ms(asked.until, "--to")
+    if asked.length is not None:
+        until_ms = from_ms + _length(asked.length, "--for")
+    if until_ms is None:
+        until_ms = now_ms if asked.past else from_ms + _DAY_MS
+    if until_ms <= from_ms:
+        refuse("--to", "the period ends before it begins", "a duration means so long ago; --for 2h is two hours long")
+    if until_ms - from_ms > _LONGEST_MS:
+        refuse("--to", "the period is longer than ten years", None)
+    if asked.past and until_ms > now_ms:
+        refuse("--to", "the past ends now", "leave --past out for what is to come")
+    return from_ms, until_ms
+
+
+def _outage(text: str, from_ms: int) -> tuple[int, int]:
+    begin, slash, end = text.partition("/")
+    if not slash or not begin.strip() or not end.strip():
+        refuse("--outage", f"'{text}' is not FROM/TO", "such as 2027-03-14T02:00/2027-03-14T04:00, or +6h/2h")
+    begins_ms = _moment(begin.strip(), from_ms)
+    try:
+        ends_ms = begins_ms + duration_ms(end.strip().removeprefix("+"), "--outage")
+        if end.strip().startswith("+"):
+            ends_ms += from_ms - begins_ms
+    except ScheduleError:
+        ends_ms = _moment(end.strip(), from_ms)
+    if ends_ms <= begins_ms:
+        refuse("--outage", f"'{text}' ends before it begins", None)
+    return begins_ms, ends_ms
+
+
+def _moment(text: str, from_ms: int) -> int:
+    if text.startswith("+"):
+        return from_ms + _length(text[1:], "--outage")
+    found = instant_ms(text, "--outage")
+    assert found is not None
+    return found
+
+
+def _within(outages: Sequence[tuple[int, int]], from_ms: int, until_ms: int) -> None:
+    for at, (begin, end) in enumerate(outages):
+        if begin < from_ms or end > until_ms:
+            refuse("--outage", "it lies outside the period", "see --from, --to and --for")
+        if at and begin < outages[at - 1][1]:
+            refuse("--outage", "two outages overlap", "make them one")
+
+
+def _duration(text: str) -> tuple[str, int]:
+    job, equals, length = text.rpartition("=")
+    if not equals or not job.strip():
+        refuse("--duration", f"'{text}' is not JOB=DURATION", "such as report=30s, or '*=2m'")
+    return job.strip(), _length(length, "--duration")
+
+
+def _refuse_unknown(said: dict[str, int], definitions: Sequence[Definition]) -> None:
+    for pattern in said:
+        if not any(matches(pattern, each.seed) for each in definitions):
+            refuse("--duration", f"no job is called {pattern}", "NAME, TENANT/NAME, or * for many")
+
+
+def _slots(asked: Asked, fleet: Fleet) -> tuple[dict[str, int], int]:
+    found = dict(fleet.slots)
+    for text in asked.slots:
+        pool, equals, number = text.partition("=")
+        if not equals or not number.isascii() or not number.isdigit() or not 1 <= int(number) <= 9999:
+            refuse("--slots", f"'{text}' is not POOL=NUMBER", "such as default=10")
+        found[pool] = int(number)
+    return found, asked.workers or 1
+
+
+def _length(text: str, option: str) -> int:
+    try:
+        return duration_ms(text, option)
+    except ScheduleError as error:
+        refuse("", error.mistake, error.hint)
+
+
+def refuse(option: str, text: str, hint: str | None) -> NoReturn:
+    raise ConfigError([Mistake(option, text, hint)])

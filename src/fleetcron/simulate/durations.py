@@ -1,0 +1,63 @@
+"""How long attempts take in a rehearsal, and how they end. Pure: the same tick of the same job takes the same time,
+whatever else is changed, so that two rehearsals differ only by what was changed."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from hashlib import blake2b
+from typing import Final, NamedTuple, TypeAlias
+
+DEFAULT_MS: Final = 5_000
+
+Tick: TypeAlias = tuple[str, int]  # tenant/name, scheduled_for_ms
+
+
+class Lasting(NamedTuple):
+    ms: int
+    error: str | None = None  # None: it succeeds
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """What was said (by patterns of names) comes first, then what really was, then what was seen of the job before,
+    then the default. `seen` is sorted."""
+
+    said: Mapping[str, int] = field(default_factory=dict)
+    past: Mapping[Tick, Sequence[Lasting]] = field(default_factory=dict)
+    seen: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    default_ms: int = DEFAULT_MS
+
+    def of(self, job: str, scheduled_for_ms: int, attempt: int) -> Lasting:
+        for pattern, ms in self.said.items():
+            if matches(pattern, job):
+                return Lasting(ms)
+        if past := self.past.get((job, scheduled_for_ms)):
+            return past[min(attempt, len(past)) - 1]
+        if seen := self.seen.get(job):
+            return Lasting(seen[int(_share(job, scheduled_for_ms, attempt) * len(seen))])
+        return Lasting(self.default_ms)
+
+    def origins(self, jobs: Sequence[str]) -> Mapping[str, int]:
+        """How many of these jobs have their durations from where: said, past, seen, default."""
+        remembered = {job for job, _ in self.past}
+        found: Counter[str] = Counter()
+        for job in jobs:
+            if any(matches(pattern, job) for pattern in self.said):
+                found["said"] += 1
+            elif job in remembered:
+                found["past"] += 1
+            else:
+                found["seen" if self.seen.get(job) else "default"] += 1
+        return found
+
+
+def matches(pattern: str, job: str) -> bool:
+    """`*`, `report`, `acme/*`: without a tenant it is any tenant's."""
+    return fnmatchcase(job, pattern if "/" in pattern else f"*/{pattern}")
+
+
+def _share(job: str, scheduled_for_ms: int, attempt: int) -> float:
+    """From 0 to 1, evenly spread, and always the same for the same attempt."""
+    text = f"{job}@{scheduled_for_ms}/{attempt}".encode()
+    return int.from_bytes(blake2b(text, digest_size=6).digest(), "big") / (1 << 48)

@@ -1,0 +1,89 @@
+"""Handlers of a rehearsal: one for each job, whatever the job runs outside. They are called on virtual time, by the
+executor that `isolation: inline` has: timeouts, results, logs and ways to end early are the real ones.
+
+A command or an HTTP call is not made: a stand-in takes its place. A plain function is called at the instant of its
+start and takes no time; what is to take time is a coroutine that sleeps, on virtual time too.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from fleetcron.clock import Clock
+from fleetcron.config import ExecutorConfig
+from fleetcron.executors.assignment import Assignment
+from fleetcron.executors.context import Context
+from fleetcron.executors.executor import Executor
+from fleetcron.executors.handlers import Handlers
+from fleetcron.executors.inline import Inline
+from fleetcron.executors.reports import Tell
+from fleetcron.model.target import PythonTarget, Target
+from fleetcron.worker.hands import MakeExecutor
+
+_CONFIG: Final = ExecutorConfig()
+
+
+class Cast:
+    """Who plays which job: `cast.give("default/report", function)`. A name is `tenant/name`."""
+
+    def __init__(self, otherwise: Callable[[Context], Any] | None = None) -> None:
+        """`otherwise` plays every job that nobody was given for."""
+        self._handlers = Handlers(())
+        self._otherwise = otherwise
+
+    def give(self, job: str, function: Callable[..., Any]) -> None:
+        """Any shape that a handler may have. An UnknownHandler says why it cannot be one."""
+        read = Handlers(())
+        read.add(job, function)
+        known = read.get(job)
+        assert known is not None
+        takes = known.takes
+
+        async def play(ctx: Context) -> Any:
+            value = function(*(ctx, ctx.payload)[:takes])
+            return await value if inspect.isawaitable(value) else value
+
+        self._handlers.add(job, play)
+
+    def has(self, job: str) -> bool:
+        return self._handlers.get(job) is not None
+
+    def executor(self, clock: Clock) -> MakeExecutor:
+        def make(pool: str, slots: int, tell: Tell) -> Executor:
+            del pool
+            return _Rehearsed(self, slots, clock, tell)
+
+        return make
+
+    def ready(self, job: str) -> None:
+        if self._otherwise is not None and not self.has(job):
+            self.give(job, self._otherwise)
+
+    @property
+    def handlers(self) -> Handlers:
+        return self._handlers
+
+
+class _Rehearsed(Inline):
+    def __init__(self, cast: Cast, slots: int, clock: Clock, tell: Tell) -> None:
+        super().__init__(cast.handlers, _CONFIG, slots, clock, tell)
+        self._cast = cast
+
+    async def learn(self, targets: Sequence[Target]) -> None:
+        del targets  # who plays a job is known by its name, when it starts
+
+    def knows(self, target: Target) -> bool:
+        del target
+        return True
+
+    def why_not(self, target: Target) -> str | None:
+        del target
+        return None
+
+    def start(self, assignments: Sequence[Assignment]) -> None:
+        played = []
+        for each in assignments:
+            name = f"{each.tenant}/{each.job}"
+            self._cast.ready(name)
+            played.append(each._replace(target=PythonTarget(name)))
+        super().start(played)

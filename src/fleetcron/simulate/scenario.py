@@ -1,0 +1,161 @@
+"""A rehearsal: these jobs, with this capacity, through these outages, from then until then. It gives facts."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fleetcron.errors import RefusedError
+from fleetcron.executors.context import Context
+from fleetcron.model.calendar import CalendarDocument
+from fleetcron.model.definition import Definition
+from fleetcron.model.run import RunLine
+from fleetcron.scheduler.tables import Tables, build
+from fleetcron.simulate.durations import Durations
+from fleetcron.simulate.outlook import Facts, RunFact, Stretch, Work
+from fleetcron.simulate.rehearsed import Cast
+from fleetcron.simulate.stage import Stage
+from fleetcron.store.history import LedgerLine, Span
+from fleetcron.times.instants import to_ms
+
+MOST_TICKS: Final = 200_000
+_BEFORE_MS: Final = 1_000  # the jobs are made just before the start, so that a tick at the start is one
+_STEPS: Final = 200  # of the progress
+_PAGE: Final = 2_000
+
+Progress = Callable[[float], None]  # how much of it is done, from 0 to 1
+
+
+class SimulatedFailure(Exception):
+    """It failed in the past, and so it does here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """`slots` by pool for each worker; a pool that is not named has ten. `tenants` and `pools` are limits that people
+    set, by name."""
+
+    definitions: Sequence[Definition]
+    from_ms: int
+    to_ms: int
+    calendars: Sequence[CalendarDocument] = ()
+    outages: Sequence[tuple[int, int]] = ()
+    durations: Durations = field(default_factory=Durations)
+    slots: Mapping[str, int] = field(default_factory=dict)
+    workers: int = 1
+    tenants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    pools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    most_ticks: int = MOST_TICKS
+
+
+def rehearse(scenario: Scenario, progress: Progress = lambda _: None) -> Facts:
+    """A RefusedError if there would be too much to do, or a job cannot be."""
+    stage = Stage(
+        Cast(_player(scenario.durations)),
+        scenario.from_ms - _BEFORE_MS,
+        slots=dict(scenario.slots) or None,
+        workers=scenario.workers,
+    )
+    try:
+        ticks = _set_up(stage, scenario)
+        stage.up()
+        length = scenario.to_ms - scenario.from_ms
+        for step in range(1, _STEPS + 1):
+            stage.move_to(scenario.from_ms + length * step // _STEPS - (step == _STEPS))
+            progress(step / _STEPS)
+        return _facts(stage, scenario, ticks)
+    finally:
+        stage.close()
+
+
+def _player(durations: Durations) -> Callable[[Context], Any]:
+    async def play(ctx: Context) -> None:
+        lasting = durations.of(f"{ctx.tenant}/{ctx.job}", to_ms(ctx.scheduled_for), ctx.attempt)
+        await asyncio.sleep(lasting.ms / 1000)
+        if lasting.error is not None:
+            raise SimulatedFailure(lasting.error)
+
+    return play
+
+
+def _set_up(stage: Stage, scenario: Scenario) -> int:
+    """The number of ticks that are to come."""
+    limits = stage.store.limits
+    for name, fields in scenario.tenants.items():
+        stage.do(limits.put_tenant(name, fields, actor="simulate"))
+    for name, fields in scenario.pools.items():
+        stage.do(limits.put_pool(name, fields, actor="simulate"))
+    for applied in stage.apply(scenario.definitions, scenario.calendars):
+        if applied.done == "refused":
+            raise RefusedError(f"{applied.tenant}/{applied.name}: {applied.reason}")
+    for outage in scenario.outages:
+        stage.plan_outage(*outage)
+    ticks = stage.do(_count(stage, scenario))
+    if ticks > scenario.most_ticks:
+        raise RefusedError(
+            f"{ticks:,} ticks lie in this period, and {scenario.most_ticks:,} are simulated at most;"
+            " take a shorter period or fewer jobs, or raise --max-ticks (about 2 ms each)"
+        )
+    return ticks
+
+
+async def _count(stage: Stage, scenario: Scenario) -> int:
+    store = stage.store
+    found = await store.jobs.find([(each.tenant, each.name) for each in scenario.definitions])
+    tables, ticks = Tables(store.almanac), 0
+    for standing in found.standings.values():
+        known = await tables.known(set(standing.timing.parts()), found.epoch)
+        ticks += build(standing.timing, known.almanac).count_ms(scenario.from_ms - 1, scenario.to_ms - 1)
+    return ticks
+
+
+def _facts(stage: Stage, scenario: Scenario, ticks: int) -> Facts:
+    runs = [_run(stage, line) for line in _lines(stage) if line.run.scheduled_for_ms < scenario.to_ms]
+    stretches = [
+        Stretch(f"{each.tenant}/{each.name}", each.answer.from_ms, each.answer.to_ms, each.answer.ticks,
+                each.answer.answer, each.answer.reason)
+        for each in _ledger(stage)
+    ]  # fmt: skip
+    jobs = [each.seed for each in scenario.definitions]
+    pools = {each.seed: each.pool for each in scenario.definitions}
+    return Facts(jobs, scenario.from_ms, scenario.to_ms, runs, stretches, list(scenario.outages), pools, ticks)
+
+
+def _lines(stage: Stage) -> list[RunLine]:
+    found: list[RunLine] = []
+    before: int | None = None
+    while True:
+        page = stage.do(stage.store.history.runs(Span(before_id=before), limit=_PAGE))
+        found += page
+        if len(page) < _PAGE:
+            return found[::-1]
+        before = page[-1].run.run_id
+
+
+def _ledger(stage: Stage) -> list[LedgerLine]:
+    found: list[LedgerLine] = []
+    before: int | None = None
+    while True:
+        page = stage.do(stage.store.history.ledger(Span(before_id=before), limit=_PAGE))
+        found += page
+        if len(page) < _PAGE:
+            return found[::-1]
+        before = page[-1].entry_id
+
+
+def _run(stage: Stage, line: RunLine) -> RunFact:
+    run = line.run
+    works = [Work(run.started_ms, run.finished_ms, run.state.value)] if run.started_ms is not None else []
+    if run.attempt > 1 or (works and not run.state.is_final):
+        past = stage.do(stage.store.past_attempts.of_run(run.run_id))
+        works = [Work(each.started_ms, each.finished_ms, each.outcome or "running") for each in past]
+    return RunFact(
+        job=line.job,
+        scheduled_for_ms=run.scheduled_for_ms,
+        run_after_ms=run.run_after_ms,
+        state=run.state.value,
+        lane=run.lane,
+        covers=run.covers,
+        finished_ms=run.finished_ms,
+        works=works,
+    )

@@ -1,0 +1,61 @@
+"""Instants as tests write them: `"02:00"`, `"2027-03-14 02:30"`, a datetime."""
+
+import re
+from datetime import date, datetime, timedelta
+from typing import Final, TypeAlias
+
+from fleetcron.errors import ScheduleError
+from fleetcron.times.instants import to_ms
+from fleetcron.times.once import Once
+from fleetcron.times.preview import local_time
+from fleetcron.times.zone import Zone
+
+When: TypeAlias = str | datetime | date
+
+_DAYTIME: Final = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
+_HINT: Final = "write 02:00 for the next time that it is two o'clock, 2027-03-14 02:00, or an aware datetime"
+
+
+def instant_ms(when: When, zone: Zone, base_ms: int, *, same: bool = False) -> int:
+    """Without an offset it is local in the zone. A time of day is the next one after `base_ms` (or the `same`)."""
+    if isinstance(when, str) and _DAYTIME.fullmatch(when.strip()):
+        return _next(when.strip().rjust(5, "0"), zone, base_ms, same)
+    if isinstance(when, date) and not isinstance(when, datetime):
+        when = datetime(when.year, when.month, when.day)  # noqa: DTZ001 - local in the zone
+    if not isinstance(when, str | datetime):
+        raise ScheduleError(f"{when!r} is not an instant", hint=_HINT)
+    try:
+        return to_ms(Once(when, zone, "shift", "first").at)
+    except ScheduleError as error:
+        raise ScheduleError(error.mistake, hint=_HINT) from None
+
+
+def _next(daytime: str, zone: Zone, base_ms: int, same: bool) -> int:
+    day = local_time(zone, base_ms).date()
+    for ahead in range(3):
+        text = f"{day + timedelta(days=ahead)} {daytime}"
+        found = to_ms(Once(text, zone, "shift", "first").at)
+        if found > base_ms or (same and found == base_ms):
+            return found
+    raise AssertionError(daytime)
+
+
+def shown(ms: int, zone: Zone) -> str:
+    """2027-03-14 03:00, with seconds where there are some: as a test would write it."""
+    return _written(local_time(zone, ms).replace(tzinfo=None))
+
+
+def texts_of(moment: datetime) -> set[str]:
+    """Every way to write it that means nothing else: with or without the day, with or without the offset."""
+    local = _written(moment.replace(tzinfo=None))
+    offset = moment.strftime("%z")
+    offset = f"{offset[:3]}:{offset[3:5]}"
+    found = {local, local[11:], local + offset, local[11:] + offset}
+    if offset == "+00:00":
+        found |= {f"{local}Z", f"{local[11:]}Z"}
+    return found
+
+
+def _written(moment: datetime) -> str:
+    precision = "milliseconds" if moment.microsecond else "seconds" if moment.second else "minutes"
+    return moment.isoformat(" ", precision)

@@ -1,0 +1,211 @@
+"""`fleetcron simulate`: what would happen, on the real engine."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.folder import Folder
+
+JOBS = """
+jobs:
+  - name: hourly
+    schedule: {cron: "0 * * * *"}
+    run: {command: ["true"]}
+    misfire: %s
+    overlap: queue
+  - name: nightly
+    tenant: acme
+    schedule: {cron: "30 2 * * *", timezone: America/New_York}
+    run: {http: {url: "https://example.com/"}}
+    pool: reports
+"""
+DAY = ("--from", "2027-01-04T00:30:00Z", "--for", "12h")
+OUTAGE = ("--outage", "2027-01-04T01:30:00Z/2027-01-04T05:30:00Z")
+
+
+def figures(said: Any, job: str, at: int = 0) -> Any:
+    [found] = [each for each in said["simulations"][at]["jobs"] if each["job"] == job]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("misfire", "expected"),
+    [
+        ("skip", {"succeeded": 8, "skipped": 4, "merged": 0, "missed": 0, "late": 0}),
+        ("latest", {"succeeded": 9, "skipped": 0, "merged": 3, "missed": 0, "late": 1800}),
+        ("all", {"succeeded": 12, "skipped": 0, "merged": 0, "missed": 0, "late": 12_600}),
+        ("{policy: all, limit: 1}", {"succeeded": 9, "skipped": 0, "merged": 0, "missed": 3, "late": 1800}),
+    ],
+)
+def test_an_outage_under_each_misfire_policy(quick: Folder, misfire: str, expected: dict[str, int]) -> None:
+    quick.write("jobs.yaml", JOBS % misfire)
+    found = figures(quick.json("simulate", "-f", "jobs.yaml", *DAY, *OUTAGE), "default/hourly")
+    late_s = expected.pop("late")
+    assert {name: found[name] for name in expected} == expected
+    assert found["ticks"] == 12
+    assert found["late_ms"]["max"] == pytest.approx(late_s * 1000, abs=1000)
+
+
+def test_two_policies_side_by_side(quick: Folder) -> None:
+    quick.write("jobs.yaml", JOBS % "skip")
+    change = ("--set", "hourly.misfire=all", "--compare")
+    said = quick.json("simulate", "-f", "jobs.yaml", *DAY, *OUTAGE, *change)
+    assert [each["title"] for each in said["simulations"]] == ["as it is", "hourly.misfire=all"]
+    assert [figures(said, "default/hourly", at)["succeeded"] for at in (0, 1)] == [8, 12]
+    assert figures(said, "acme/nightly", 0) == figures(said, "acme/nightly", 1)
+    shown = quick("simulate", "-f", "jobs.yaml", *DAY, *OUTAGE, *change).stdout
+    assert re.search(r"default/hourly +as it is +12 +8 +4", shown), shown
+    assert re.search(r" +hourly.misfire=all +12 +12 +0", shown), shown
+    assert "running at most" in shown
+    assert "2 jobs taken as 5s" in shown
+
+
+def test_only_the_change_without_compare_and_another_file(quick: Folder) -> None:
+    quick.write("jobs.yaml", JOBS % "skip")
+    quick.write("other.yaml", JOBS % "latest")
+    said = quick.json("simulate", "-f", "jobs.yaml", *DAY, *OUTAGE, "--set", "*.misfire=all")
+    assert [each["title"] for each in said["simulations"]] == ["*.misfire=all"]
+    said = quick.json("simulate", "-f", "jobs.yaml", *DAY, *OUTAGE, "--against", "other.yaml")
+    assert [figures(said, "default/hourly", at)["succeeded"] for at in (0, 1)] == [8, 9]
+
+
+def test_slots_make_runs_wait(quick: Folder) -> None:
+    """Six jobs of ten minutes at one instant, two at a time."""
+    jobs = "\n".join(
+        f"  - {{name: j{at}, schedule: {{cron: '0 1 * * *'}}, run: {{command: ['true']}}}}" for at in range(6)
+    )
+    quick.write("jobs.yaml", f"jobs:\n{jobs}\n")
+    given = ("-f", "jobs.yaml", *DAY, "--duration", "*=10m")
+    [tight] = quick.json("simulate", *given, "--slots", "default=2")["simulations"]
+    assert (tight["peaks"]["running"]["most"], tight["peaks"]["waiting"]["most"]) == (2, 4)
+    assert tight["total"]["late_ms"]["max"] == pytest.approx(1_200_000, abs=2000)
+    assert tight["total"]["late_ms"]["p50"] == pytest.approx(600_000, abs=2000)
+    [two] = quick.json("simulate", *given, "--slots", "default=2", "--workers", "3")["simulations"]
+    assert (two["peaks"]["running"]["most"], two["peaks"]["waiting"]["most"]) == (6, 0)
+
+
+def test_a_clock_change(quick: Folder) -> None:
+    quick.write("jobs.yaml", JOBS % "latest")
+    said = quick.json("simulate", "-f", "jobs.yaml", "--from", "2027-03-14T06:00:00Z", "--for", "2h")
+    assert figures(said, "acme/nightly")["ticks"] == 1  # at 03:00 EDT, which is 07:00Z
+
+
+def test_a_picture_that_needs_nothing_else(quick: Folder) -> None:
+    quick.write("jobs.yaml", JOBS % "skip" + "  - {name: '<', schedule: {every: 1h}, run: {command: ['true']}}\n")
+    quick("simulate", "-f", "jobs.yaml", *DAY, code=2)
+    quick.write("jobs.yaml", JOBS % "skip")
+    change = ("--set", "hourly.misfire=all", "--compare", "--svg", "t.svg")
+    quick("simulate", "-f", "jobs.yaml", *DAY, *OUTAGE, *change)
+    text = (quick.path / "t.svg").read_text()
+    root = ElementTree.fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "prefers-color-scheme: dark" in text
+    assert re.findall(r"(?:href|src|url\(|@import|<script|<image)", text) == []
+    assert [each for each in re.findall(r"https?://[^\"]+", text) if each != "http://www.w3.org/2000/svg"] == []
+    names = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert names.count("hourly") == 2  # one in each panel
+    bars = [element for element in root.iter("{http://www.w3.org/2000/svg}rect") if element.get("class") == "succeeded"]
+    drawn = [bar for bar in bars if len(bar)]  # with a title; the others are the legend
+    assert 16 <= len(drawn) <= 8 + 12 + 2  # what falls on the same pixel is drawn once
+    assert len([element for element in root.iter() if element.get("class") == "outage" and len(element)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--outage", "yesterday"), "is not FROM/TO"),
+        (("--outage", "+9h/+2h"), "ends before it begins"),
+        (("--outage", "+9h/9h"), "outside the period"),
+        (("--outage", "+1h/2h", "--outage", "+2h/2h"), "two outages overlap"),
+        (("--duration", "hourly"), "is not JOB=DURATION"),
+        (("--duration", "nobody=5s"), "no job is called nobody"),
+        (("--duration", "hourly=soon"), "is not a duration"),
+        (("--slots", "default=none"), "is not POOL=NUMBER"),
+        (("--set", "misfire=all"), "is not a change"),
+        (("--set", "nobody.misfire=all"), "no job is called nobody"),
+        (("--set", "hourly.tiemout=5s"), "is not a field"),
+        (("--set", "hourly.misfire=sometimes"), "/misfire/policy"),
+        (("--compare",), "nothing to compare with"),
+        (("--to", "2027-01-05"), "--to says where the period ends already"),
+        (("--max-ticks", "5"), "13 ticks lie in this period"),
+        (("--past",), "it is about the jobs of the database"),
+        (("--svg", "no/such/folder.svg"), "cannot be written"),
+    ],
+)
+def test_bad_input(quick: Folder, given: tuple[str, ...], words: str) -> None:
+    quick.write("jobs.yaml", JOBS % "skip")
+    assert words in quick("simulate", "-f", "jobs.yaml", *DAY, *given, code=2).stderr
+
+
+def test_the_jobs_of_an_app(fleetcron: Folder) -> None:
+    """Its functions are not called."""
+    fleetcron.write(
+        "shop.py",
+        """
+from fleetcron import Fleetcron
+app = Fleetcron()
+
+@app.job(every="1h", anchor="2027-01-01T00:00:00Z")
+def load():
+    raise SystemExit(3)
+""",
+    )
+    assert figures(fleetcron.json("simulate", "--app", "shop:app", *DAY), "default/load")["succeeded"] == 12
+    assert "--app" in fleetcron("simulate", "--app", "shop:nothing", *DAY, code=2).stderr
+
+
+def test_without_jobs_and_without_a_database(fleetcron: Folder) -> None:
+    assert "there is no database" in fleetcron("simulate", code=2).stderr
+    fleetcron("migrate")
+    assert "no active job" in fleetcron("simulate", code=2).stderr
+
+
+def test_the_jobs_of_the_database_with_what_it_has_seen(fleetcron: Folder) -> None:
+    """Durations are learned from runs that really were; the past is played again as it was."""
+    fleetcron.write(
+        "jobs.yaml",
+        """
+jobs:
+  - {name: quick, schedule: {every: 1s}, run: {command: ["true"]}, overlap: queue}
+  - {name: paused, schedule: {every: 1h}, run: {command: ["true"]}}
+""",
+    )
+    fleetcron("apply", "-f", "jobs.yaml")
+    fleetcron("jobs", "pause", "paused")
+    with fleetcron.serving() as node:
+        node.until("Look at it")
+        for _ in range(200):
+            seen = fleetcron.json("runs", "--job", "quick", "--state", "succeeded")["runs"]
+            if len(seen) >= 3:
+                break
+        node.stop()
+    said = fleetcron.json("simulate", "--for", "1m")
+    assert (said["left_out"], said["durations"]) == (1, {"seen": 1})
+    found = figures(said, "default/quick")
+    assert found["ticks"] == pytest.approx(60, abs=1)
+    first = min(each["scheduled_for"] for each in seen)
+    again = fleetcron.json("simulate", "--past", "--from", first, "--set", "*.overlap=skip", "--compare")
+    assert again["durations"] == {"past": 1}
+    assert figures(again, "default/quick", 0)["ticks"] == figures(again, "default/quick", 1)["ticks"] >= 3
+    assert fleetcron.json("runs", "--job", "quick", "--planned")["runs"][0]["state"]  # nothing of it was written there
+
+
+def test_the_jobs_of_a_postgres(tmp_path: Path, postgres18_database: str) -> None:
+    """Limits and calendars come along; the simulation itself is on SQLite in memory."""
+    fleetcron = Folder(tmp_path, postgres18_database)
+    fleetcron.write(
+        "jobs.yaml",
+        """
+calendars: [{name: closed, holidays: ["2027-01-05"]}]
+jobs:
+  - {name: open, schedule: {cron: "0 * * * *"}, calendars: [closed], run: {command: ["true"]}, max_ticks: 500}
+""",
+    )
+    fleetcron("apply", "-f", "jobs.yaml")
+    fleetcron("pools", "set", "default", "--slots", "1")
+    fleetcron("tenants", "set", "default", "--rate", "100/m")
+    said = fleetcron.json("simulate", "--from", "2027-01-04T12:00:00Z", "--for", "2d", "--duration", "*=1m")
+    assert figures(said, "default/open")["ticks"] == 24  # the fifth is a holiday

@@ -1,0 +1,289 @@
+"""fleetcron.testing: a fleet on virtual time, as users' tests see it."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from fleetcron.errors import DefinitionError, FleetcronError, RefusedError, ScheduleError
+from fleetcron.testing import World, world
+from tests.rehearsal import shop
+
+NEW_YORK = "America/New_York"
+
+
+def yaml(*jobs: str) -> str:
+    return "jobs:\n" + "\n".join(f"  - {{{job}}}" for job in jobs)
+
+
+def job(name: str, schedule: str, *more: str) -> str:
+    return ", ".join([f"name: {name}", f"schedule: {{{schedule}}}", 'run: {command: ["true"]}', *more])
+
+
+# -- clock changes
+
+
+def test_the_day_that_has_no_half_past_two() -> None:
+    with world(shop.app, tz=NEW_YORK, start="2027-03-13 12:00") as w:
+        w.run_until("2027-03-15 12:00")
+        assert w.runs("nightly-report") == ["2027-03-14 03:00", "2027-03-15 02:30"]
+        assert w.runs("nightly-report") == ["03:00 succeeded", "02:30 succeeded"]
+        assert [each.result for each in w.runs("nightly-report")] == [{"rows": 42}] * 2
+        assert w.runs("nightly-report")[0] == datetime(2027, 3, 14, 7, tzinfo=UTC)
+
+
+def test_the_hour_that_comes_twice() -> None:
+    text = yaml(job("often", f'cron: "*/30 * * * *", timezone: {NEW_YORK}'))
+    with world(text, tz=NEW_YORK, start="2027-11-07 00:45") as w:
+        w.run_until("2027-11-07 02:10")
+        assert w.runs("often") == ["01:00-04:00", "01:30-04:00", "01:00-05:00", "01:30-05:00", "02:00-05:00"]
+
+
+def test_a_tick_at_the_very_start_is_one() -> None:
+    with world(yaml(job("daily", 'cron: "0 2 * * *"')), start="2027-01-04 02:00") as w:
+        assert w.runs("daily") == []
+        w.run_for("1s")
+        assert w.runs("daily") == ["2027-01-04 02:00 succeeded"]
+
+
+# -- outages
+
+
+@pytest.mark.parametrize(
+    ("misfire", "runs", "ledger"),
+    [
+        ("skip", ["01:00", "06:00"], ["02:00 to 05:00 skipped"]),
+        ("latest", ["01:00", "05:00", "06:00"], ["02:00 to 04:00 skipped"]),
+        ("all", ["01:00", "02:00", "03:00", "04:00", "05:00", "06:00"], []),
+    ],
+)
+def test_an_outage_under_each_misfire_policy(misfire: str, runs: list[str], ledger: list[str]) -> None:
+    text = yaml(job("hourly", 'cron: "0 * * * *"', f"misfire: {misfire}", "overlap: queue"))
+    with world(text, start="2027-01-04 00:30") as w:
+        w.outage("01:30", "05:30")
+        w.run_until("06:30")
+        assert w.runs("hourly") == runs
+        assert w.ledger("hourly") == ledger
+        late = [each for each in w.runs("hourly") if each.lane == "catchup"]
+        assert all(each.started and each.started.strftime("%H:%M") == "05:30" for each in late)
+        assert len(late) == len(runs) - 2
+
+
+def test_an_outage_beyond_the_window_is_missed_and_why_says_so() -> None:
+    text = yaml(job("hourly", 'cron: "0 * * * *"', "misfire: {policy: all, window: 2h}"))
+    with world(text, start="2027-01-04 00:30") as w:
+        w.outage("01:30", "06:30")
+        w.run_until("06:45")
+        assert w.runs("hourly") == ["01:00", "05:00", "06:00"]
+        assert w.ledger("hourly") == ["02:00 to 04:00 missed"]
+        assert "older than the misfire window" in w.why("hourly", "02:00")
+        assert w.why("hourly", "05:00").startswith("succeeded")
+
+
+def test_what_ran_when_the_fleet_died_is_tried_again() -> None:
+    """Half a minute after the end: nobody else may take it before the lease is known to be over."""
+    with world(yaml(job("long", 'cron: "0 1 * * *"', "timeout: 3h")), start="2027-01-04 00:30") as w:
+        w.handler("long", seconds="2h")
+        w.outage("02:00", "02:10")
+        w.run_until("06:00")
+        [run] = w.runs("long")
+        assert run == "01:00 succeeded"
+        assert [each.outcome for each in run.tries] == ["lost", "succeeded"]
+        again = run.tries[1].started
+        assert datetime(2027, 1, 4, 2, 10, 28, tzinfo=UTC) < again < datetime(2027, 1, 4, 2, 10, 40, tzinfo=UTC)
+
+
+# -- overlap
+
+
+@pytest.mark.parametrize(
+    ("overlap", "lasts", "expected"),
+    [
+        ("skip", "14m", ["00:30 succeeded", "00:40 skipped", "00:50 succeeded", "01:00 skipped"]),
+        ("queue", "14m", ["00:30 succeeded", "00:40 succeeded", "00:50 succeeded", "01:00 running"]),
+        ("collapse", "25m", ["00:30 succeeded", "00:40 merged", "00:50 running", "01:00 waiting"]),
+        ("allow", "14m", ["00:30 succeeded", "00:40 succeeded", "00:50 succeeded", "01:00 succeeded"]),
+        ("cancel_previous", "14m", ["00:30 cancelled", "00:40 cancelled", "00:50 cancelled", "01:00 succeeded"]),
+    ],
+)
+def test_overlap_policies(overlap: str, lasts: str, expected: list[str]) -> None:
+    text = yaml(job("slow", 'cron: "*/10 * * * *"', f"overlap: {overlap}", "ends_at: 2027-01-04T01:05:00Z"))
+    with world(text, start="2027-01-04 00:25") as w:
+        w.handler("slow", seconds=lasts)
+        w.run_until("01:18")
+        assert w.runs("slow") == expected
+
+
+# -- dependencies, retries, pauses
+
+
+def test_dependencies_wait_and_follow_a_failure() -> None:
+    text = yaml(
+        job("load", 'cron: "0 * * * *"', "retry: {max_attempts: 1}"),
+        job("report", 'cron: "0 * * * *"', "depends_on: [load]"),
+    )
+    with world(text, start="2027-01-04 00:30") as w:
+        w.handler("load", seconds="5m")
+        w.run_until("01:02")
+        assert w.runs("report") == ["01:00 waiting"]
+        assert "load" in w.why("report", "01:00")
+        w.run_until("01:30")
+        assert w.runs("report") == ["01:00 succeeded"]
+        started = w.runs("report")[0].started
+        assert started is not None
+        assert started >= datetime(2027, 1, 4, 1, 5, tzinfo=UTC)
+        w.handler("load", raises=ValueError("no orders"))
+        w.run_until("02:30")
+        assert w.runs("load")[-1] == "02:00 dead"
+        assert w.runs("report")[-1] == "02:00 skipped"
+
+
+def test_retries_come_when_the_rule_says() -> None:
+    with world(shop.app, start="2027-01-04 11:59") as w:
+        w.run_until("12:05")
+        [run] = w.runs("fragile")
+        assert (run.state, run.attempts) == ("succeeded", 3)
+        assert [each.error for each in run.tries] == ["ConnectionError: the shop is closed"] * 2 + [None]
+        moments = [each.started.replace(microsecond=0).strftime("%H:%M:%S") for each in run.tries]
+        assert moments == ["12:00:00", "12:00:10", "12:01:10"]
+
+
+def test_a_scripted_handler_fails_so_often_and_then_returns() -> None:
+    text = yaml(job("a", 'cron: "0 1 * * *"', "retry: {max_attempts: 5, backoff: [10s], jitter: 0}"))
+    with world(text, start="2027-01-04 00:30") as w:
+        w.handler("a", seconds=30, fails=2, raises=OSError, returns={"ok": True})
+        w.run_until("02:00")
+        [run] = w.runs("a")
+        assert [each.outcome for each in run.tries] == ["failed", "failed", "succeeded"]
+        assert run.result == {"ok": True}
+        w.handler("a", fails=True)
+        w.run_until("2027-01-05 02:00")
+        assert w.runs("a")[-1] == "01:00 dead"
+
+
+def test_pause_resume_and_trigger() -> None:
+    with world(yaml(job("hourly", 'cron: "0 * * * *"')), start="2027-01-04 00:30") as w:
+        w.run_until("01:30")
+        w.pause("hourly", on_resume="all")
+        w.run_until("03:30")
+        assert w.runs("hourly") == ["01:00"]
+        by_hand = w.trigger("hourly", {"kind": "full"})
+        assert (by_hand.kind, by_hand.scheduled_for.strftime("%H:%M")) == ("manual", "03:30")
+        w.resume("hourly")
+        w.run_until("04:30")
+        assert [each.kind for each in w.runs("hourly")].count("manual") == 1
+        assert [each for each in w.runs("hourly") if each.kind == "tick"] == ["01:00", "02:00", "03:00", "04:00"]
+
+
+def test_a_job_is_paused_after_so_many_failures() -> None:
+    text = yaml(job("bad", "every: 10m", "retry: {max_attempts: 1}", "pause_after_failures: 3"))
+    with world(text, start="2027-01-04 00:00") as w:
+        w.handler("bad", raises=ValueError)
+        w.run_for("3h")
+        assert [each.state for each in w.runs("bad")] == ["dead"] * 3
+
+
+# -- functions that are really called
+
+
+def test_functions_are_called_on_virtual_time() -> None:
+    shop.seen.clear()
+    with world(shop.app, start="2027-01-04 00:30") as w:
+        w.run_until("01:00:30")
+        assert w.runs("load-orders") == ["01:00 running"]
+        w.run_until("02:30")
+        first, _ = w.runs("load-orders")
+        assert first.finished is not None
+        assert first.finished - first.scheduled_for < timedelta(seconds=60.1)
+    tick = datetime(2027, 1, 4, 1, tzinfo=UTC)
+    loaded = [("loaded", tick), ("load-orders", 1), ("loaded", tick + timedelta(hours=1))]
+    assert shop.seen == [("load-orders", 1), *loaded]
+
+
+def test_a_timeout_ends_a_coroutine_and_a_script_may_call_the_function_after_a_while() -> None:
+    shop.seen.clear()
+    with world(shop.app, start="2027-01-04 00:30") as w:
+        w.handler("load-orders", seconds="15m")
+        w.run_until("01:20")
+        [run] = w.runs("load-orders")
+        assert (run.state, run.tries[0].outcome) == ("dead", "timed_out")
+        w.handler("load-orders", seconds="5m", call=True)
+        w.run_until("02:20")
+        last = w.runs("load-orders")[-1]
+        assert last.finished is not None
+        assert last.finished - last.scheduled_for >= timedelta(minutes=6)
+    assert shop.seen[0] == ("load-orders", 1)
+
+
+def test_inside_another_event_loop() -> None:
+    """Users' tests may be coroutines."""
+
+    async def test() -> list[str]:
+        with world(shop.app, start="2027-01-04 00:30") as w:
+            w.run_until("01:30")
+            await asyncio.sleep(0)
+            w.run_until("02:30")
+            return [each.state for each in w.runs("load-orders")]
+
+    assert asyncio.run(test()) == ["succeeded", "succeeded"]
+
+
+# -- the same story every time, and errors
+
+
+def test_the_same_calls_give_the_same_story() -> None:
+    text = yaml(job("a", "every: 7m", "retry: {max_attempts: 3}"), job("b", 'cron: "*/5 * * * *"', "overlap: queue"))
+
+    def story() -> list[str]:
+        with world(text, start="2027-01-04 00:30", slots=1) as w:
+            w.handler("a", seconds="3m", fails=1)
+            w.handler("b", seconds="2m")
+            w.outage("02:00", "02:30")
+            w.run_until("05:00")
+            return [f"{each} {each.run_id} {each.started} {each.finished}" for each in w.runs()]
+
+    assert story() == story()
+
+
+def refused(act: str, w: World) -> str:
+    with pytest.raises(FleetcronError) as caught:
+        eval(act, {"w": w})
+    return str(caught.value)
+
+
+def test_mistakes_say_what_is_wrong() -> None:
+    with world(yaml(job("report", 'cron: "0 * * * *"')), start="2027-01-04 10:00") as w:
+        w.run_until("11:30")
+        assert refused("w.runs('repot')", w) == "there is no job 'repot'; did you mean report?"
+        assert "it is 2027-01-04 11:30" in refused("w.run_until('2027-01-04 11:00')", w)
+        assert "is over" in refused("w.outage('2027-01-04 09:00', '12:00')", w)
+        assert "ends before it begins" in refused("w.outage('13:00', '2027-01-04 12:00')", w)
+        assert "is not an instant" in refused("w.run_until('soon')", w)
+        assert "is not a duration" in refused("w.run_for('soon')", w)
+        assert "not longer than 0" in refused("w.run_for(-5)", w)
+        w.outage("13:00", "14:00")
+        assert "overlap" in refused("w.outage('13:30', '15:00')", w)
+        assert "fails" in refused("w.handler('report', fails=-1)", w)
+
+
+def test_jobs_that_cannot_be() -> None:
+    with pytest.raises(DefinitionError, match="every"):
+        world(yaml(job("a", "every: 15x")))
+    with pytest.raises(DefinitionError, match="cannot be read"):
+        world("no-such-file.yaml")
+    with pytest.raises(DefinitionError, match="a Fleetcron app"):
+        world(17)  # type: ignore[arg-type]
+    with pytest.raises(ScheduleError, match="Mars"):
+        world(yaml(job("a", "every: 15m")), tz="Mars/Phobos")
+    with pytest.raises(RefusedError, match="at least one worker"):
+        world(yaml(job("a", "every: 15m")), workers=0)
+
+
+def test_a_function_that_cannot_be_imported_is_told_before_anything_runs() -> None:
+    text = "jobs: [{name: a, schedule: {every: 1h}, run: {python: 'no.such:thing'}}]"
+    with world(text) as w:
+        with pytest.raises(RefusedError, match=r"no\.such"):
+            w.run_for("2h")
+        w.handler("a")
+        w.run_for("2h")
+        assert [each.state for each in w.runs("a")] == ["succeeded", "succeeded"]
