@@ -1,12 +1,10 @@
 -- Let the first runs of every queue that wait for these be looked at again: of all pools and lanes, or of one; all, or
 -- what is due. What somebody else has locked is being looked at; to wait for it here would be a deadlock with a claim
--- that waits for us.
+-- that waits for us. Materialised: on the inner side of a join it would be read again, and release more than the most.
 WITH waited AS MATERIALIZED (
     SELECT n.gate, n.key FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (gate TEXT, key TEXT)
     WHERE EXISTS (SELECT 1 FROM queue AS e WHERE e.gate = n.gate AND e.key = n.key)
-)
-UPDATE queue AS q SET gate = NULL, key = NULL, look_ms = NULL
-FROM (
+), first AS MATERIALIZED (
     SELECT f.run_id
     FROM waited AS w
     JOIN shares AS v ON v.tenant = '' AND (CAST(:pool AS TEXT) IS NULL OR v.pool = :pool)
@@ -17,6 +15,8 @@ FROM (
             AND (CAST(:due_ms AS BIGINT) IS NULL OR p.due_ms <= :due_ms)
         ORDER BY p.scheduled_for_ms, p.run_id LIMIT :most FOR UPDATE SKIP LOCKED
     ) AS f
-) AS first
+)
+UPDATE queue AS q SET gate = NULL, key = NULL, look_ms = NULL
+FROM first
 WHERE q.run_id = first.run_id
 RETURNING q.run_id, q.pool

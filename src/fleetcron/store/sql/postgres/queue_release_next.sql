@@ -1,6 +1,6 @@
 -- Of those who wait for a shared key: the next in the same queue that may hold it beside so many others.
-UPDATE queue AS q SET gate = NULL, key = NULL, look_ms = NULL
-FROM (
+-- Materialised: as in queue_release.
+WITH first AS MATERIALIZED (
     SELECT f.run_id
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (key TEXT, pool TEXT, lane TEXT, priority INTEGER, held INTEGER,
         after_ms BIGINT, after_id BIGINT)
@@ -10,6 +10,8 @@ FROM (
             AND p.max_running > n.held AND (p.scheduled_for_ms, p.run_id) > (n.after_ms, n.after_id)
         ORDER BY p.scheduled_for_ms, p.run_id LIMIT 1 FOR UPDATE SKIP LOCKED
     ) AS f
-) AS first
+)
+UPDATE queue AS q SET gate = NULL, key = NULL, look_ms = NULL
+FROM first
 WHERE q.run_id = first.run_id
 RETURNING q.run_id, q.pool

@@ -1,10 +1,11 @@
 -- Take the runs that are due within a moment, with what decides their place in the queue.
-WITH taken AS (
+-- Materialised: on the inner side of a join it would be read again, and take more than the most.
+WITH d AS MATERIALIZED (
+    SELECT run_after_ms, run_id FROM upcoming WHERE run_after_ms <= :until_ms
+    ORDER BY run_after_ms, run_id LIMIT :most FOR UPDATE SKIP LOCKED
+), taken AS (
     DELETE FROM upcoming AS u
-    USING (
-        SELECT run_after_ms, run_id FROM upcoming WHERE run_after_ms <= :until_ms
-        ORDER BY run_after_ms, run_id LIMIT :most FOR UPDATE SKIP LOCKED
-    ) AS d
+    USING d
     WHERE u.run_after_ms = d.run_after_ms AND u.run_id = d.run_id
     RETURNING u.run_id, u.run_after_ms
 )
