@@ -1,0 +1,168 @@
+"""What the laws look at: the record of a world in order, and the ticks that every job must have had, enumerated by the
+slow reference of tests/scheduler."""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from hashlib import sha256
+from json import loads
+from typing import Any
+
+from fleetcron.model.definition import Definition
+from fleetcron.model.rules import EveryEntry
+from fleetcron.times import zones
+from tests.scheduler.enumerator import Book, Ticks, ticks_of
+from tests.simulate.record import Begun, Record, Row
+from tests.simulate.scenario import Scenario
+
+_ROUND_MS = 3_600_000  # so far around a stretch its neighbours are looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    law: str
+    text: str
+    run_id: int | None = None
+    job_id: str | None = None
+    at_s: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.law}: {self.text}"
+
+
+@dataclass
+class Stretch:
+    """One revision of a job: its ticks are those in (begin, end]."""
+
+    begin: int
+    end: int
+    definition: Definition
+    state: str  # active, paused, cancelled, finished; deleted
+    created_ms: int
+    on_resume: str | None = None
+    resumed: str | None = None  # how a paused stretch ended: resume, cancel, delete; None: it has not
+
+    @cached_property
+    def around(self) -> list[int]:
+        """Its ticks and their neighbours."""
+        found: Ticks = ticks_of(self.definition, self.created_ms, Book(_tables(self.definition)))
+        return sorted(found.outside_days(self.begin - _ROUND_MS, self.end + _ROUND_MS))
+
+    @property
+    def ticks(self) -> list[int]:
+        return self.around[bisect_right(self.around, self.begin) : bisect_right(self.around, self.end)]
+
+    def following(self, tick: int) -> int | None:
+        at = bisect_right(self.around, tick)
+        return self.around[at] if at < len(self.around) else None
+
+    def start(self, tick: int) -> int:
+        """When the run of a tick may start: delayed by less than the jitter, and before the next tick."""
+        if not self.definition.jitter_ms:
+            return tick
+        following = self.following(tick)
+        room = min(self.definition.jitter_ms, self.definition.jitter_ms if following is None else following - tick)
+        seed = f"{self.definition.tenant}/{self.definition.name}"
+        return tick + int.from_bytes(sha256(seed.encode()).digest()[:8], "big") % room
+
+    def late_after(self, tick: int) -> int:
+        """Who plans it after this instant is late."""
+        definition, following = self.definition, self.following(tick)
+        bounds = [self.start(tick) + definition.misfire.grace_ms]
+        bounds += [] if following is None else [following]
+        bounds += [] if definition.start_deadline_ms is None else [tick + definition.start_deadline_ms]
+        return min(bounds)
+
+
+def _tables(definition: Definition) -> dict[str, str]:
+    names = [getattr(entry, "timezone", None) for entry in definition.schedule]
+    return {name: _table(name) for name in names if name is not None and name != "UTC"}
+
+
+@cache
+def _table(name: str) -> str:
+    return zones.zone(name).dump()
+
+
+class Evidence:
+    def __init__(self, scenario: Scenario, record: Record) -> None:
+        self.scenario, self.record = scenario, record
+        tables = record.tables
+        self.jobs: dict[str, Row] = {row["job_id"]: row for row in tables["jobs"]}
+        self.runs: dict[int, Row] = {row["run_id"]: row for row in tables["runs"]}
+        self.attempts: dict[int, list[Row]] = _grouped(tables["attempts"], "run_id")
+        self.ledger: dict[str, list[Row]] = _grouped(tables["ledger"], "job_id")
+        self.finals: dict[tuple[int, int], Row] = {(row["run_id"], row["round"]): row for row in tables["seen_finals"]}
+        self.begun: dict[int, list[Begun]] = defaultdict(list)
+        for each in record.begun:
+            self.begun[each.stay.run_id].append(each)
+        self.definitions = {job_id: Definition.from_body(row["definition"]) for job_id, row in self.jobs.items()}
+        self.stretches = {job_id: self._stretches(job_id) for job_id in self.jobs}
+
+    @property
+    def clock_was_set(self) -> bool:
+        return len(self.record.shifts) > 1
+
+    def runs_of(self, job_id: str) -> list[Row]:
+        return [row for row in self.runs.values() if row["job_id"] == job_id]
+
+    def first_final(self, run: Row) -> Row | None:
+        """How it ended before anybody replayed it."""
+        return self.finals.get((run["run_id"], 0))
+
+    def _stretches(self, job_id: str) -> list[Stretch]:
+        created_ms = self.jobs[job_id]["created_ms"]
+        rows = [row for row in self.record.tables["job_revisions"] if row["job_id"] == job_id]
+        rows.sort(key=lambda row: row["revision"])
+        found: list[Stretch] = []
+        for at, row in enumerate(rows):
+            after = loads(row["after"])
+            end = rows[at + 1]["at_ms"] if at + 1 < len(rows) else self.record.ended_ms
+            state = "deleted" if row["action"] == "delete" else after["state"]
+            definition = _anchored(Definition.from_document(after), created_ms)
+            found.append(Stretch(row["at_ms"], end, definition, state, created_ms, after["on_resume"]))
+        for at, each in enumerate(found):
+            if each.state == "paused":
+                endings = [row["action"] for row in rows[at + 1 :] if row["action"] in ("resume", "cancel", "delete")]
+                each.resumed = endings[0] if endings else None
+                if each.resumed == "resume":
+                    last = max(n for n in range(at, len(found)) if all(s.state == "paused" for s in found[at : n + 1]))
+                    each.on_resume = found[last].on_resume
+        return found
+
+    def ticks(self, job_id: str) -> dict[int, Stretch]:
+        """Every tick that must have an answer, and the stretch to which it belongs."""
+        found: dict[int, Stretch] = {}
+        for each in self.stretches[job_id]:
+            if each.state == "active" or (each.state == "paused" and each.resumed is not None):
+                found |= dict.fromkeys(each.ticks, each)
+        most = self.definitions[job_id].max_ticks
+        return found if most is None else dict(sorted(found.items())[:most])
+
+    def lines_of(self, job_id: str, tick: int) -> list[Row]:
+        return [row for row in self.ledger.get(job_id, ()) if row["from_ms"] <= tick <= row["to_ms"]]
+
+
+def _anchored(definition: Definition, created_ms: int) -> Definition:
+    """Without an anchor intervals count from the whole second in which the job was created."""
+    entries = tuple(
+        EveryEntry(each.every_ms, created_ms - created_ms % 1000)
+        if isinstance(each, EveryEntry) and each.anchor_ms is None
+        else each
+        for each in definition.schedule
+    )
+    return replace(definition, schedule=entries)
+
+
+def _grouped(rows: list[Row], column: str) -> dict[Any, list[Row]]:
+    found: dict[Any, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row[column]].append(row)
+    return found
+
+
+def near(values: list[int], at: int) -> list[int]:
+    """The neighbours of a value in an ordered list, for messages."""
+    place = bisect_left(values, at)
+    return values[max(0, place - 1) : place + 2]

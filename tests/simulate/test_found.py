@@ -1,0 +1,139 @@
+"""Faults that worlds have found, each told again as small as it can be."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from fleetcron.errors import StoreUnavailable
+from fleetcron.model.definition import Definition
+from fleetcron.model.rules import EveryEntry, OverlapRule
+from fleetcron.model.target import PythonTarget
+from fleetcron.model.transition import Transition
+from fleetcron.scheduler.backfill import backfill
+from fleetcron.store.written import Refused
+from tests.simulate.laws import judged
+from tests.simulate.record import Record
+from tests.simulate.scenario import LATE_HANDLER, Manner, Scenario, small
+from tests.simulate.world import World
+
+pytestmark = pytest.mark.soak  # not yet bounded for the short run
+
+Script = Callable[[World], Awaitable[None]]
+
+
+def played(scenario: Scenario, script: Script | None = None) -> Record:
+    world = World(scenario)
+
+    async def live(until_s: float) -> None:
+        if script is not None:
+            await script(world)
+
+    world.people.live = live  # type: ignore[method-assign]
+    record = world.run()
+    assert not judged(scenario, record), judged(scenario, record)
+    return record
+
+
+def job(name: str, seconds: int, handler: str = "sim", **more: object) -> Definition:
+    return Definition(name, (EveryEntry(seconds * 1000, 0),), PythonTarget(f"{handler}:f"), **more)  # type: ignore[arg-type]
+
+
+def test_a_run_that_is_replayed_after_its_start_deadline_runs() -> None:
+    """It was cancelled before its first start. The claim took no notice of the deadline, the worker did and handed it
+    back, and so on without rest, for ever."""
+    scenario = small(job("late", 60, start_deadline_ms=15_000), minutes=4)
+    cancelled: list[int] = []
+
+    async def script(world: World) -> None:
+        while not (found := world.people._runs("finished_ms IS NULL")):
+            await asyncio.sleep(1)
+        cancelled.extend(found[:1])
+        world.record.asked_to_cancel.update(cancelled)
+        await world.people._store.steering.cancel(cancelled, None, actor="people")
+        await asyncio.sleep(150)
+        await world.people._store.steering.replay(cancelled, actor="people")
+
+    record = played(scenario, script)
+    [run] = [row for row in record.tables["runs"] if row["run_id"] in cancelled]
+    assert (run["state"], run["round"], run["attempt"]) == ("succeeded", 1, 1)
+
+
+def test_a_backfilled_run_that_goes_back_has_no_start_deadline() -> None:
+    """The past is always too late. Whoever handed such a run back gave it a deadline, and the sweep expired it."""
+    scenario = small(job("late", 60, LATE_HANDLER, start_deadline_ms=15_000), minutes=3)
+
+    async def script(world: World) -> None:
+        await asyncio.sleep(100)
+        now_ms = world.record.clock.now_ms()
+        await backfill(world.people._store, "default", "late", now_ms - 400_000, now_ms - 200_000, actor="people")
+
+    record = played(scenario, script)
+    states = [row["state"] for row in record.tables["runs"] if row["kind"] == "backfill"]
+    assert len(states) >= 3
+    assert set(states) == {"succeeded"}
+
+
+def test_who_stands_in_line_behind_a_run_that_waits_is_not_stuck() -> None:
+    """The first run of a queue waited for its handler, the others for the first. The sweep called them stuck, let them
+    be looked at and wrote an event, every time."""
+    scenario = small(job("late", 20, LATE_HANDLER, overlap=OverlapRule("queue")), minutes=3)
+    record = played(scenario)
+    assert "sweep_found" not in {row["kind"] for row in record.tables["events"]}
+    assert [row["state"] for row in record.tables["runs"]].count("succeeded") > 5
+
+
+def test_a_worker_that_has_begun_anew_is_not_forsaken_by_its_past() -> None:
+    """The request to give up an old life came late, and gave away what ran in the new one: two attempts at once."""
+    scenario = small(job("often", 10), minutes=2)
+    answers: list[object] = []
+
+    async def script(world: World) -> None:
+        await asyncio.sleep(30)
+        workers = world.people._store.workers
+        [worker] = (await workers.list()).workers
+        answers.append(await workers.forsake(worker.node_id, _never, started_ms=worker.started_ms - 1))
+        answers.append((await workers.list()).workers[0].started_ms == worker.started_ms)
+
+    record = played(scenario, script)
+    assert answers == [Refused("it has begun anew"), True]
+    assert {row["outcome"] for row in record.tables["attempts"]} == {"succeeded"}
+
+
+def test_a_beginning_that_failed_half_way_is_begun_again() -> None:
+    """The lease was held again, the reading after it failed: the worker went on as one that stops its work for its own
+    sake, and whoever was cancelled later was written as lost."""
+    scenario = replace(small(job("long", 30), minutes=3), manners={"long": Manner("ok", (25.0, 25.0))})
+    world = World(scenario)
+
+    async def live(until_s: float) -> None:
+        await asyncio.sleep(35)
+        world.network.no_way_there.add("n0")
+        await asyncio.sleep(1.5 * scenario.ttl_s)
+        node = world.places["n0"].node
+        assert node is not None
+        worker = node._member.worker
+        assert worker is not None
+        real = worker._remember
+
+        async def fails_once() -> None:
+            worker._remember = real  # type: ignore[method-assign]
+            raise StoreUnavailable("it did not answer")
+
+        worker._remember = fails_once  # type: ignore[method-assign]
+        world.network.heal()
+        await asyncio.sleep(60)
+        while not (running := [each for each in world.record.begun if each.ending is None]):
+            await asyncio.sleep(1)
+        await world.people._store.steering.cancel([running[0].stay.run_id], None, actor="people")
+
+    world.people.live = live  # type: ignore[method-assign]
+    record = world.run()
+    [run] = [row for row in record.tables["runs"] if row["state"] == "cancelled"]
+    last = [row for row in record.tables["attempts"] if row["run_id"] == run["run_id"]][-1]
+    assert last["outcome"] == "cancelled"
+
+
+def _never(*facts: object) -> Transition:
+    raise AssertionError(facts)

@@ -1,0 +1,128 @@
+"""Known-bad variants of the code: each takes one guard away, or two where one hides the other. A test counts how many
+the laws catch; whatever nobody catches has a reason here, or is a fault that the worlds do not have.
+
+They change statements and functions of the running process for good: only a process that is thrown away applies one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from tests.simulate import bad_ends, bad_leases, bad_plans
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """`faults` are those that its worlds have. `hidden`: why nobody can catch it; None: somebody must."""
+
+    what: str
+    apply: Callable[[], None]
+    faults: tuple[str, ...]
+    hidden: str | None = None
+
+
+_SERIAL: Final = "one transaction at a time decides in these worlds, so what was read is still true when it is written"
+VARIANTS: Final[dict[str, Variant]] = {
+    "finish_by_run_only": Variant("a finish matches the run alone", bad_ends.finish_by_run_only, ("freeze", "cut")),
+    "finish_by_state_only": Variant("a finish matches whatever runs", bad_ends.finish_by_state_only, ("freeze", "cut")),
+    "finish_without_attempt": Variant(
+        "a finish matches run and owner", bad_ends.finish_without_attempt, ("straggle", "cut", "lossy")
+    ),
+    "finish_without_owner": Variant(
+        "a finish matches run and attempt",
+        bad_ends.finish_without_owner,
+        ("freeze", "cut"),
+        "no two nodes ever have the same attempt of a run: the number alone is the fence",
+    ),
+    "unknown_is_failed": Variant("a lost reply counts as a failure", bad_ends.unknown_is_failed, ("lossy",)),
+    "attempt_number_stays": Variant(
+        "a second attempt has the number of the first", bad_ends.attempt_number_stays, ("kill",)
+    ),
+    "final_runs_can_end_again": Variant(
+        "an end is written over an end", bad_ends.final_runs_can_end_again, ("freeze", "cut")
+    ),
+    "retry_before_its_time": Variant(
+        "a retry ignores backoff and tick", bad_ends.retry_before_its_time, ("kill", "database_clock")
+    ),
+    "lost_is_not_counted": Variant("lost attempts cost nothing", bad_ends.lost_is_not_counted, ("kill", "freeze")),
+    "no_watching": Variant("an expired lease is taken at once", bad_leases.no_watching, ("database_clock",)),
+    "leases_by_node_clocks": Variant(
+        "the watcher's own clock says what has expired", bad_leases.leases_by_node_clocks, ("node_clock",)
+    ),
+    "reaper_without_guard": Variant(
+        "whoever was seen is buried, whatever he did since",
+        bad_leases.reaper_without_guard,
+        ("straggle", "freeze", "cut"),
+        "not caught: a burial must come late, in the moment in which the buried has begun anew",
+    ),
+    "unknown_renewal_counts": Variant(
+        "a renewal without an answer counts", bad_leases.unknown_renewal_counts, ("cut",)
+    ),
+    "renewal_counts_from_the_reply": Variant(
+        "a lease counts from the reply",
+        bad_leases.renewal_counts_from_the_reply,
+        ("slow", "freeze", "cut"),
+        "replies come within the deadline of a call, and the margin is longer than that",
+    ),
+    "drain_stops_the_heartbeat_first": Variant(
+        "who drains does not renew", bad_leases.drain_stops_the_heartbeat_first, ("rolling",)
+    ),
+    "who_loses_its_lease_goes_on": Variant(
+        "a lost lease stops nothing", bad_leases.who_loses_its_lease_goes_on, ("cut", "freeze")
+    ),
+    "no_dead_mans_switch": Variant("handlers go on without their worker", bad_leases.no_dead_mans_switch, ("freeze",)),
+    "hand_back_without_owner": Variant(
+        "anybody hands back anything",
+        bad_leases.hand_back_without_owner,
+        ("rolling", "freeze", "straggle"),
+        "not caught: who has lost its lease hands nothing back, only a late request could",
+    ),
+    "start_by_the_nodes_clock": Variant(
+        "the node's clock starts runs", bad_leases.start_by_the_nodes_clock, ("node_clock",)
+    ),
+    "start_when_claimed": Variant("what is claimed early starts early", bad_leases.start_when_claimed, ()),
+    "starts_two_seconds_late": Variant("whatever is due waits", bad_leases.starts_two_seconds_late, ()),
+    "deadline_not_asked": Variant(
+        "nobody asks for the start deadline", bad_leases.deadline_not_asked, ("outage", "down")
+    ),
+    "insert_and_advance_apart": Variant(
+        "cursor and runs in two transactions", bad_plans.insert_and_advance_apart, ("step", "lossy", "kill")
+    ),
+    "no_compare_and_set": Variant(
+        "a cursor moves wherever it stands",
+        bad_plans.no_compare_and_set,
+        ("straggle", "freeze", "cut"),
+        "the term lets one node plan a shard, and that one plans round after round",
+    ),
+    "no_fence": Variant(
+        "a term is not checked, and held for ever",
+        bad_plans.no_fence,
+        ("freeze", "cut", "straggle"),
+        "the cursor's compare-and-set refuses the same writes",
+    ),
+    "no_unique_tick": Variant(
+        "no unique key for ticks",
+        bad_plans.no_unique_tick,
+        ("straggle", "freeze", "cut"),
+        "the cursor's compare-and-set lets nobody plan a tick twice",
+    ),
+    "no_guard_of_ticks": Variant(
+        "no key, no compare-and-set, no fence", bad_plans.no_guard_of_ticks, ("straggle", "freeze", "cut")
+    ),
+    "unwritten_plans_are_forgotten": Variant(
+        "a plan that failed is not made again", bad_plans.unwritten_plans_are_forgotten, ("lossy", "cut")
+    ),
+    "recovery_drops_silently": Variant(
+        "what is too old gets no answer", bad_plans.recovery_drops_silently, ("outage",)
+    ),
+    "no_jitter": Variant("jitter is ignored", bad_plans.no_jitter, ()),
+    "skip_by_who_looks_when": Variant(
+        "overlap is judged when somebody looks", bad_plans.skip_by_who_looks_when, ("down", "freeze", "kill")
+    ),
+    "no_key_on_leases": Variant("no unique key on leases", bad_plans.no_key_on_leases, ("kill", "straggle"), _SERIAL),
+    "claim_without_looking_at_keys": Variant(
+        "neither the key nor a look at it", bad_plans.claim_without_looking_at_keys, ()
+    ),
+    "cancel_does_not_wait": Variant("cancel_previous does not wait for the end", bad_plans.cancel_does_not_wait, ()),
+    "nobody_is_let_go_on": Variant("an end promotes nobody", bad_plans.nobody_is_let_go_on, ()),
+}
