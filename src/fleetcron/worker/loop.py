@@ -131,7 +131,7 @@ class Worker:
 
     async def step(self) -> float:
         """One turn. Answers for how many seconds there is nothing to do: 0 if there is more."""
-        if not self.lease.is_held:
+        if not self.lease.is_held or self._must_begin_anew:  # it may be held, and the rest of a beginning have failed
             return await self._begin_anew()
         more = await self._promote() if self.time.guess_ms(self._loop.time()) >= self._promote_at_ms else False
         for pool in self._hands.pools:
