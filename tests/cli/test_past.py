@@ -13,10 +13,10 @@ EVERY = "jobs: [{name: %s, schedule: {every: 1m}, run: {command: [x]}, misfire: 
 
 @pytest.fixture
 def with_past(fleetcron: Folder, quick: Folder) -> Folder:
-    """Two jobs that stood still for ten minutes, and were planned then."""
+    """Two jobs that stood still for ten minutes, and were planned then. No worker has seen them yet."""
     quick("apply", "-", given=EVERY % ("skips", "skip", "0s"), shift_s=-630)
     quick("apply", "-", given=EVERY % ("all", "all", "30s"), shift_s=-630)
-    with fleetcron.serving("--log-level", "debug") as node:
+    with fleetcron.serving("--log-level", "debug", command="scheduler") as node:
         node.until("2 jobs planned")
         node.stop()
     return quick
