@@ -40,6 +40,30 @@ def test_a_lost_attempt_has_a_budget_of_its_own_and_does_not_wait() -> None:
     assert settled(Lost(BROKEN), Budget(losses=4)).state is RunState.DEAD
 
 
+@pytest.mark.parametrize(
+    ("outcome", "spent"),
+    [
+        (Lost(BROKEN), Budget(2, 2)),
+        (Failed(BROKEN), Budget(3, 1)),
+        (TimedOut(BROKEN), Budget(3, 1)),
+        (Cancelled("it said so itself"), Budget(2, 1)),
+        (Snoozed(5), Budget(2, 1)),
+    ],
+)
+def test_what_was_asked_to_stop_is_cancelled_and_counts_what_its_attempt_cost(outcome: Outcome, spent: Budget) -> None:
+    """Also where it would have been a dead letter: whoever asked does not want it."""
+    for rule in (RULE, RetryRule(max_attempts=1, max_losses=1)):
+        made = settle(
+            outcome, Budget(2, 1), rule, scheduled_for_ms=5_000, now_ms=10_000, chance=0.0, cancel="run 12 comes"
+        )
+        assert made == Transition(RunState.CANCELLED, spent, error=Fault("cancelled", "run 12 comes"))
+
+
+def test_what_was_asked_to_stop_and_succeeded_has_succeeded() -> None:
+    made = settle(Succeeded(), Budget(2, 1), RULE, scheduled_for_ms=0, now_ms=10_000, chance=0.0, cancel="run 12 comes")
+    assert made == Transition(RunState.SUCCEEDED, Budget(2, 1))
+
+
 def test_a_snooze_costs_nothing() -> None:
     assert settled(Snoozed(2.5), Budget(3, 4)) == Transition(RunState.RETRYING, Budget(3, 4), 12_500)
 

@@ -10,7 +10,7 @@ import pytest
 from fleetcron.errors import DefinitionError, StoreError
 from fleetcron.model.answer import Answer, Forecast, Gap
 from fleetcron.model.definition import Definition
-from fleetcron.model.outcome import Cancelled, Failed, Fault, Outcome, Succeeded
+from fleetcron.model.outcome import Failed, Fault, Outcome, Succeeded
 from fleetcron.model.past import Filling, Past, Superseded
 from fleetcron.model.queued import Choice, Control, Facts
 from fleetcron.model.rules import CronEntry, OverlapRule, RetryRule
@@ -93,9 +93,8 @@ class Hands:
         rule = RetryRule(max_attempts=tries)
 
         def decide(held: Held, found: Outcome, _controls: Sequence[Control], now_ms: int) -> Transition:
-            if held.cancel is not None and not isinstance(found, Succeeded):
-                found = Cancelled(held.cancel)
-            return settle(found, held.budget, rule, scheduled_for_ms=held.scheduled_for_ms, now_ms=now_ms, chance=0)
+            due_ms, cancel = held.scheduled_for_ms, held.cancel
+            return settle(found, held.budget, rule, scheduled_for_ms=due_ms, now_ms=now_ms, chance=0, cancel=cancel)
 
         now_ms = self.now_ms()
         ended = Ended(run_id, attempt, outcome, now_ms, now_ms)
@@ -277,7 +276,7 @@ async def cancel_asks_an_attempt_to_stop(w: "World") -> None:
     assert event.event.detail == {"run": run_id, "reason": "stop it", "was": "running"}
     await hands.end(run, FAILED, tries=9)
     [row] = await told(w, run_id)
-    assert (row.state, row.reason) == ("cancelled", "cancelled: stop it (by bob)")
+    assert (row.state, row.reason, row.failures) == ("cancelled", "cancelled: stop it (by bob)", 1)
     # one that was never started and is handed back has stopped, too
     run_id = await trigger(w)
     run = (await hands.take())[run_id]

@@ -22,11 +22,29 @@ def settle(
     now_ms: int,
     chance: float,
     permanent: bool = False,
+    cancel: str | None = None,
 ) -> Transition:
     """A run that is to be tried again is never due before its tick: a clock that went back cannot start it early.
 
     `permanent`: whoever executed it says that trying again is no use; only a `retry_on` that names the error does it.
+    `cancel`: why it was asked to stop. Unless it succeeded all the same it is cancelled, and what its last attempt cost
+    is counted: failures and losses are those of its attempts, whatever becomes of the run.
     """
+    become = _become(outcome, budget, rule, scheduled_for_ms, now_ms, chance, permanent)
+    if cancel is None or become.state is RunState.SUCCEEDED:
+        return become
+    return Transition(RunState.CANCELLED, become.budget, error=Fault("cancelled", cancel))
+
+
+def _become(
+    outcome: Outcome,
+    budget: Budget,
+    rule: RetryRule,
+    scheduled_for_ms: int,
+    now_ms: int,
+    chance: float,
+    permanent: bool,
+) -> Transition:
     match outcome:
         case Succeeded():
             return Transition(RunState.SUCCEEDED, budget)

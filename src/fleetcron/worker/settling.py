@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fleetcron.executors.codes import is_permanent
 from fleetcron.model.errand import Errand
-from fleetcron.model.outcome import Cancelled, Failed, Outcome, Succeeded
+from fleetcron.model.outcome import Failed, Outcome
 from fleetcron.model.queued import Control
 from fleetcron.model.rules import RetryRule
 from fleetcron.model.transition import Transition
@@ -16,11 +16,9 @@ _DEFAULT = RetryRule()
 
 
 def settling(errands: Mapping[int, Errand], chance: Callable[[], float]) -> Settle:
-    """For one transaction: `errands` by run. A run that was asked to stop and did not succeed is cancelled."""
+    """For one transaction: `errands` by run."""
 
     def decide(held: Held, outcome: Outcome, controls: Sequence[Control], now_ms: int) -> Transition:
-        if held.cancel is not None and not isinstance(outcome, Succeeded):
-            outcome = Cancelled(held.cancel)
         known = errands.get(held.run_id)
         rule = under(known.retry if known else _DEFAULT, controls, held.tenant, held.type)
         permanent = isinstance(outcome, Failed) and is_permanent(outcome.error.code)
@@ -32,6 +30,7 @@ def settling(errands: Mapping[int, Errand], chance: Callable[[], float]) -> Sett
             now_ms=now_ms,
             chance=chance(),
             permanent=permanent,
+            cancel=held.cancel,
         )
 
     return decide
