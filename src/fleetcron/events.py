@@ -43,6 +43,8 @@ KINDS: Final[Mapping[str, str]] = {
     "pool_changed": "the slots or the quotas of a pool were changed",
     "control_set": "a tenant, a pool or a type was held back or slowed down, or let go on by and by",
     "control_released": "a tenant, a pool or a type was let go on",
+    "key_created": "somebody created an API key; the detail has its role and its tenant, never its secret",
+    "key_revoked": "somebody revoked an API key, and with it the sessions that began with it",
     "schema_migrated": "the tables were brought to a new version",
 }
 

@@ -34,6 +34,7 @@ from fleetcron.store.store import Store
 from fleetcron.store.written import Ok, Refused
 from fleetcron.times import zones
 from tests.store import (
+    check_access,
     check_attempts,
     check_limits,
     check_shown,
@@ -529,7 +530,9 @@ async def the_schema_is_current(w: World) -> None:
     assert not (await status(w.store.engine)).pending
 
 
-for more in (check_upstreams, check_limits, check_attempts, check_shown, check_steering, check_work, check_upkeep):
+for more in (
+    check_upstreams, check_limits, check_attempts, check_shown, check_steering, check_work, check_upkeep, check_access,
+):  # fmt: skip
     CHECKS |= more.CHECKS
 
 

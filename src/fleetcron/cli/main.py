@@ -34,6 +34,7 @@ COMMANDS: Table = {
     "slow": ("fleetcron.cli.holds:slow", "Incident: retry a tenant or a type less."),
     "release": ("fleetcron.cli.holds:release", "Undo hold and slow, at once or by and by."),
     "holds": ("fleetcron.cli.holds:holds", "List what is held or slowed down now."),
+    "keys": ("fleetcron.cli.keys", "List API keys; create and revoke them."),
     "nodes": ("fleetcron.cli.nodes", "List the nodes, and who plans which shard."),
     "shards": ("fleetcron.cli.shards", "Show or change how many shards the fleet has."),
     "migrate": ("fleetcron.cli.migrate", "Create or update the tables."),

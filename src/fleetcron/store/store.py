@@ -15,13 +15,16 @@ from fleetcron.store.events import Events
 from fleetcron.store.failing import FailingHistory
 from fleetcron.store.gaps import Gaps
 from fleetcron.store.history import History
+from fleetcron.store.idempotency import Idempotency
 from fleetcron.store.jobs import Jobs
+from fleetcron.store.keys import Keys
 from fleetcron.store.limits import LimitRecords
 from fleetcron.store.migrations import Altering
 from fleetcron.store.nodes import Nodes
 from fleetcron.store.opening import open_engine
 from fleetcron.store.output import AttemptOutput
 from fleetcron.store.queue import Queue
+from fleetcron.store.sessions import Sessions
 from fleetcron.store.shards import Shards
 from fleetcron.store.situations import Situations
 from fleetcron.store.steering import Steering
@@ -55,6 +58,9 @@ class Store:
         self.steering = Steering(engine)
         self.backfills = Backfills(engine)
         self.controls = ControlRecords(engine)
+        self.keys = Keys(engine)
+        self.sessions = Sessions(engine)
+        self.idempotency = Idempotency(engine)
 
     @classmethod
     async def open(cls, config: StoreConfig, clock: Clock) -> "Store":

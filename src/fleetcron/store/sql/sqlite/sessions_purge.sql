@@ -1,0 +1,4 @@
+-- Forget sessions that have ended, some of them.
+DELETE FROM access_sessions WHERE digest IN (
+    SELECT digest FROM access_sessions WHERE expires_ms <= db_now_ms() ORDER BY expires_ms LIMIT :most)
+RETURNING digest
