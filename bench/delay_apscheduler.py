@@ -18,7 +18,7 @@ def note() -> None:
     late_ms = now_ms % QUARTER_MS
     delay_ms = late_ms if late_ms < QUARTER_MS - 50 else late_ms - QUARTER_MS
     with open(os.environ["BENCH_DELAYS"], "a") as log:
-        log.write(f"{delay_ms:.3f}\n")
+        log.write(f"{delay_ms:.3f} {now_ms / 1000:.6f}\n")
 
 
 def main(url: str) -> None:
