@@ -122,6 +122,8 @@ class Siege:
     members: dict[str, Member] = field(default_factory=dict)
     cuts: Counter[str] = field(default_factory=Counter)  # by node: kills and sleeps past a lease
     inside: set[str] = field(default_factory=set)  # nodes in the test's own process
+    _lines: list[dict[str, Any]] = field(default_factory=list)
+    _read: int = 0  # bytes of the log that are in `_lines`
 
     @property
     def truth(self) -> Path:
@@ -159,9 +161,16 @@ class Siege:
         await until(lambda: not any(member.alive for member in members), patience_s)
 
     def lines(self) -> list[dict[str, Any]]:
-        """What the handlers said."""
+        """What the handlers said. Asked for all the time, and long: each line is read once."""
         log = self.truth / "log"
-        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        if log.exists():
+            with log.open("rb") as file:
+                file.seek(self._read)
+                found = file.read()
+            whole = found[: found.rfind(b"\n") + 1]
+            self._read += len(whole)
+            self._lines += map(json.loads, whole.splitlines())
+        return self._lines
 
     def said(self, what: str, **which: Any) -> list[dict[str, Any]]:
         return [
