@@ -52,7 +52,8 @@ class Spoken:
             click.echo(_PHASES[progress.phase], err=True)
         elif progress.passed_s >= self._said_s + _EVERY_S:
             self._said_s = progress.passed_s
-            click.echo(f"{progress.passed_s:.0f} s of {progress.of_s:.0f} s: {_so_far(progress)}", err=True)
+            of = f"{progress.passed_s:.0f} s of {progress.of_s:.0f} s" + (" at most" if progress.missing else "")
+            click.echo(f"{of}: {_so_far(progress)}", err=True)
 
     def ends(self) -> None: ...
 
@@ -64,7 +65,8 @@ class Terminal(Spoken):
         room = shutil.get_terminal_size().columns
         filled = round(_BAR * min(1.0, progress.passed_s / progress.of_s))
         bar = f"[{'#' * filled}{'-' * (_BAR - filled)}]" if progress.phase == "hurting" else ""
-        text = f"{progress.phase} {bar} {progress.passed_s:.0f}s  {_so_far(progress)}"
+        so_far = "" if progress.phase == "starting" else _so_far(progress)
+        text = " ".join(part for part in (progress.phase, bar, f"{progress.passed_s:.0f}s ", so_far) if part)
         click.echo(f"\r{shortened(text, room - 1):<{room - 1}}", nl=False, err=True)
 
     def ends(self) -> None:
@@ -117,6 +119,8 @@ def _plan_lines(plan: Plan) -> list[str]:
 
 
 def _so_far(progress: Progress) -> str:
+    if progress.phase == "healing":
+        return progress.missing or ""
     return f"{_faults(progress.faults)}; {numbered(progress.begun, 'attempt')}"
 
 
@@ -141,7 +145,7 @@ def _sum(result: Result) -> str:
 
 
 def _tell_violations(result: Result) -> None:
-    violations = result.verdict.violations
+    violations = sorted(result.verdict.violations, key=lambda each: each.job is not None)  # the general ones first
     click.echo(click.style(f"Broken: {numbered(len(violations), 'violation')}.", fg="red", bold=True))
     for violation in violations[:_VIOLATIONS]:
         click.echo(f"  {printable(_violation(violation))}")
