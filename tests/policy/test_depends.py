@@ -112,8 +112,8 @@ def test_it_is_looked_at_when_its_deadline_has_passed() -> None:
     [(None, LOOK_FIRST_MS), (0, LOOK_FIRST_MS), (-5, LOOK_FIRST_MS), (700, 700), (4_999, 4_999), (90_000, LOOK_MS)],
 )
 def test_it_looks_soon_at_first_and_then_now_and_then(waited_ms: int | None, look_ms: int) -> None:
-    """An end that was written while it was being parked has missed it: that costs a moment, not a sweep. A clock that was
-    put back makes nobody look at once for ever."""
+    """An end that was written while it was being parked has missed it: that costs a moment, not a sweep. A clock that
+    was put back makes nobody look at once for ever."""
     since_ms = None if waited_ms is None else NOW - waited_ms
     for each in (upstream("running"), upstream(None, undecided=True)):
         found = verdict([each], NOW, None, since_ms)
