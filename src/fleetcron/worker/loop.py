@@ -266,8 +266,9 @@ class Worker:
             log.error("%d runs are held and were forgotten; they are given up", len(lost))
             now_ms = self.time.guess_ms(self._loop.time())
             why = Lost(Fault("lost", "the worker had forgotten it"))
+            errands = await self._store.definitions.held_by(self._node_id)
             for run_id, attempt in lost:
-                self._acks.put(Ended(run_id, attempt, why, now_ms, now_ms), NOTHING)
+                self._acks.put(Ended(run_id, attempt, why, now_ms, now_ms), errands.get(run_id, NOTHING))
 
     def _lose(self, why: str) -> None:
         log.error("everything is stopped: %s", why)
@@ -286,8 +287,9 @@ class Worker:
                     await self._acks.empty()
             self._acks.drop()
             self._intake.on_the_way.clear()
+            errands = await self._store.definitions.held_by(self._node_id)
             written = await self._store.workers.forsake(
-                self._node_id, settling({}, self._chance), started_ms=self.lease.started_ms
+                self._node_id, settling(errands, self._chance), started_ms=self.lease.started_ms
             )
             if isinstance(written, Unknown):
                 raise StoreUnavailable("it is not known whether the old leases were given up")
