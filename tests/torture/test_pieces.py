@@ -285,6 +285,17 @@ def test_a_terminal_has_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: p
     assert capsys.readouterr().err.strip() == ""
 
 
+def test_a_torture_without_a_fault_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    def said(faults: dict[FaultKind, int]) -> str:
+        for as_json in (False, True):
+            result = Result(plan(), Verdict({}, []), Evidence({}, END_MS, []), faults, [], 4.2)
+            print_result(result, None, as_json=as_json)
+        return capsys.readouterr().out
+
+    assert said({}).count("nobody was hurt in so short a time") == 2
+    assert "nobody was hurt" not in said({"edit": 1})
+
+
 def test_a_broken_promise_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
     violations = [
         Violation("punctual", "attempt 1 began 12.0 ms early", "second", 4),

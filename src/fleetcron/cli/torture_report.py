@@ -1,7 +1,7 @@
 """What `fleetcron torture` shows: the plan, how far it is, the verdict, and the story of what was broken."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ _PHASES: Final = {
     "healing": "the faults are over: everything that is due gets its answer",
 }
 _BAR: Final = 30
+_NO_FAULT: Final = "nobody was hurt in so short a time, so this says little; take longer (--for) or more (--rate)"
 _NAMES: Final = {"kill": "kill", "stop": "freeze", "network": "network fault", "edit": "edit"}
 
 
@@ -91,6 +92,8 @@ def print_result(result: Result, folder: Path | None, *, as_json: bool) -> None:
         click.echo(f"a node ended by itself: {printable(ended)}")
     if result.verdict.holds:
         click.echo(click.style("All promises hold.", fg="green", bold=True))
+        if not result.faults:
+            click.echo(f"note: {_NO_FAULT}")
     else:
         _tell_violations(result)
     if folder is not None:
@@ -168,13 +171,21 @@ def _violation(violation: Violation) -> str:
 # -- for programs
 
 
+def _notes(result: Result) -> Iterator[str]:
+    yield from result.plan.facts.notes
+    if result.plan.left_out is not None:
+        yield f"no faults of the network: {result.plan.left_out}"
+    if not result.faults:
+        yield _NO_FAULT
+
+
 def _as_json(result: Result, folder: Path | None) -> dict[str, Any]:
     verdict, plan, wish = result.verdict, result.plan, result.plan.wish
     return {
         "holds": verdict.holds,
         "database": plan.facts.database,
         "details": list(plan.facts.details),
-        "notes": [*plan.facts.notes, *([f"no faults of the network: {plan.left_out}"] if plan.left_out else [])],
+        "notes": list(_notes(result)),
         "seed": wish.seed,
         "nodes": wish.nodes,
         "seconds": wish.for_s,
