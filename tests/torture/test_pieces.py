@@ -3,9 +3,11 @@
 import asyncio
 import os
 import re
+import subprocess
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,6 +23,7 @@ from fleetcron.torture.enumerator import ticks
 from fleetcron.torture.evidence import Evidence, FaultKind
 from fleetcron.torture.ground import NAME, Facts, Owner, new_name
 from fleetcron.torture.jobs import jobs, resume_policies
+from fleetcron.torture.members import Member
 from fleetcron.torture.network import Proxy
 from fleetcron.torture.siege import Plan, Progress, Result, Wish
 from fleetcron.torture.verdict import PROMISES, Verdict, Violation
@@ -83,6 +86,19 @@ def test_a_job_is_not_paused_so_that_it_takes_for_ever_to_catch_up() -> None:
         )
         assert "all" not in resume_policies(job) or per_minute * job.payload["s"] < 20, job.name
     assert sum("all" in resume_policies(job) for job in jobs(BEGIN_MS)) > 5
+
+
+def test_a_node_that_ended_by_itself_says_why(tmp_path: Path) -> None:
+    log = tmp_path / "node-1.1.log"
+    process = subprocess.Popen(["true"])
+    process.wait()
+    for text, why in (
+        ("", "it has said nothing"),
+        ("it plans runs\nKilled\n", "Killed"),
+        ("it plans runs\nerror: no database\nhint: start it\n", "no database"),
+    ):
+        log.write_text(text, "utf-8")
+        assert Member("node-1.1", process, log).farewell() == why
 
 
 # -- the network
