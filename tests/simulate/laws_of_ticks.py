@@ -124,6 +124,8 @@ def _wrong_misfire(seen: Evidence, run: Row, final: Row) -> str | None:
     following = stretch.following(run["scheduled_for_ms"])
     grace_ms = seen.definitions[run["job_id"]].misfire.grace_ms
     due_ms = run["run_after_ms"]
+    if run["created_ms"] > due_ms + grace_ms:
+        return "it was late when it was planned: it had its answer"
     earliest_ms = due_ms + min(grace_ms, 2_000 if following is None else stretch.start(following) - due_ms)
     return None if at_ms >= min(earliest_ms, due_ms + 2_000) else "it was not late"
 
@@ -144,7 +146,8 @@ def i1_overlap_is_decided_by_facts(seen: Evidence) -> Iterator[Violation]:
                 elsewhere = (final["reason"] or "").startswith(("upstream", "misfire"))
                 if skipped and not overlaps and not elsewhere:
                     yield Violation("I1", f"run {run['run_id']} was skipped and did not overlap", run["run_id"], job_id)
-                if overlaps and not skipped and any(each.stay.attempt == 1 for each in seen.begun[run["run_id"]]):
+                began = any(each.stay.begun_s * 1000 <= final["at_ms"] for each in seen.begun[run["run_id"]])
+                if overlaps and not skipped and began:  # who is replayed later is never skipped
                     yield Violation("I1", f"run {run['run_id']} overlapped and was not skipped", run["run_id"], job_id)
                 ticks.append((run, final))
 

@@ -223,7 +223,7 @@ class World:
         what = " ".join(map(str, (blow.kind, blow.slot or "", f"{lasts_s:.1f} s", *blow.detail)))
         self.record.say(from_s, f"fault: {what}")
         at = len(self.record.troubles)
-        often = blow.kind in ("lossy", "straggle", "slow", "database_clock")
+        often = blow.kind in ("lossy", "straggle", "aimed", "slow", "database_clock")
         self.record.troubles.append(Trouble(blow.kind, blow.slot, from_s, from_s + lasts_s, what, often))
         ended: Callable[[], None] | None = getattr(self, "_kill_now" if blow.kind == "kill" else f"_{blow.kind}")(
             blow, place, lasts_s
@@ -271,6 +271,11 @@ class World:
     def _straggle(self, blow: Blow, place: None, lasts_s: float) -> Callable[[], None]:
         [self.network.late] = blow.detail  # type: ignore[assignment]
         return lambda: vars(self.network).update(late=0.0)
+
+    def _aimed(self, blow: Blow, place: None, lasts_s: float) -> Callable[[], None]:
+        verb, how, share = blow.detail
+        self.network.aimed[str(verb)] = (str(how), float(str(share)))
+        return lambda: vars(self.network).update(aimed={k: v for k, v in self.network.aimed.items() if k != verb})
 
     def _slow(self, blow: Blow, place: None, lasts_s: float) -> Callable[[], None]:
         [self.network.slow] = blow.detail  # type: ignore[assignment]
