@@ -1,6 +1,8 @@
 """Fixtures of the tests in which workers work: `siege` on each store, `sqlite_siege`, `postgres_siege`. For those that
 need one after the other: `sieges` on each store, and each alone."""
 
+import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from tests.faults.nursery import Nursery, nursery
 from tests.faults.work_fleet import Siege
 from tests.services.guard import Guard
 from tests.services.postgres import Template
+from tests.soak.rounds import FOLDER
 
 
 @pytest.fixture(scope="session")
@@ -67,8 +70,18 @@ class Sieges:
             siege = Siege(url, folder, self.cradle)
             try:
                 yield siege
+            except BaseException:
+                siege.end()
+                _keep(siege)
+                raise
             finally:
                 siege.end()
+
+
+def _keep(siege: Siege) -> None:
+    """What the nodes and the handlers said, for whoever has to understand it: pytest throws its folders away."""
+    kept = FOLDER / "bad" / f"{siege.folder.parent.name}-{siege.folder.name}-{os.getpid()}"
+    shutil.copytree(siege.folder, kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("run-*", "any-*", "job-*"))
 
 
 @pytest.fixture

@@ -161,12 +161,23 @@ def _instants(case: Case, run: Row, attempts: Sequence[Row], starts: Sequence[Li
     for line in starts:
         if line["attempt"] == 1 and line["at_ms"] < run["run_after_ms"]:
             yield f"began {run['run_after_ms'] - line['at_ms']} ms early (I4)"
-    at_ms = {line["attempt"]: line["at_ms"] for line in starts}
+    began = {line["attempt"]: line for line in starts}
     for before, after in pairwise(attempts):
         wait_ms = case.again_ms if before["outcome"] == "failed" else 0
-        begun_ms = at_ms.get(after["attempt"])
-        if begun_ms is not None and begun_ms < before["finished_ms"] + wait_ms - ROUNDING_MS:
-            yield f"attempt {after['attempt']} began {before['finished_ms'] + wait_ms - begun_ms} ms early (I4)"
+        line = began.get(after["attempt"])
+        if line is None or _has_waited(line, case.ends[run["run_id"], before["attempt"]], wait_ms):
+            continue
+        begun_ms = line["at_ms"]
+        if begun_ms < before["finished_ms"] + wait_ms - ROUNDING_MS:
+            early_ms = before["finished_ms"] + wait_ms - begun_ms
+            story = f"{before['outcome']} at {before['finished_ms']}, began at {begun_ms}"
+            yield f"attempt {after['attempt']} began {early_ms} ms early (I4): {story}"
+
+
+def _has_waited(line: Line, ends: Sequence[Line], wait_ms: int) -> bool:
+    """By a clock that is right, where the database's is set back and ahead (`right_ms`): a worker that has not heard of
+    it yet writes an end that is later than the database's now, and the next attempt counts from the latter."""
+    return "right_ms" in line and bool(ends) and line["right_ms"] >= ends[-1]["right_ms"] + wait_ms - ROUNDING_MS
 
 
 def name_of(row: Row) -> str:

@@ -20,5 +20,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Fleets of processes on one xdist worker, together with those of tests/faults: they would measure each other."""
     if config.pluginmanager.hasplugin("xdist"):
         for item in items:
-            if item.path.parent == Path(__file__).parent and {"cradle", "machines"} & set(item.fixturenames):  # type: ignore[attr-defined]
+            if item.path.parent == Path(__file__).parent and {"cradle", "machines", "newer"} & set(item.fixturenames):  # type: ignore[attr-defined]
                 item.add_marker(pytest.mark.xdist_group("faults"))

@@ -173,6 +173,12 @@ def _page(folder: Path, rounds: Sequence[Round], others: int, tests: Sequence[Te
     notes = {note: each.title for each in rounds for note in each.notes}
     if notes:
         yield "<ul>" + "".join(f"<li>{escape(title)}: {escape(note)}</li>" for note, title in notes.items()) + "</ul>"
+    if wrong:
+        yield "<h2>What broke</h2><ul>"
+        yield from (
+            f"<li>{escape(f'{each.title}, round {each.number}: {what}')}</li>" for each in rounds for what in each.wrong
+        )
+        yield "</ul>"
     if tests:
         passed = Counter(each.outcome for each in tests)
         text = ", ".join(f"{number} {outcome}" for outcome, number in sorted(passed.items()))

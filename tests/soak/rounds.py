@@ -26,6 +26,7 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = ROOT / "build" / "soak"
+SHOWN: Final = 10  # of the violations of a round
 KINDS: Final = ("lost", "duplicated", "concurrent", "early", "stale", "other")
 # what a round was done with: another code says nothing about this one
 SOURCES: Final = ("src", "tests/faults", "tests/proof", "tests/services", "tests/times")
@@ -38,6 +39,8 @@ class Verdict(Protocol):
     def counted(self) -> Mapping[str, int]:
         """ticks, runs, attempts."""
         ...
+
+    wrong: list[str]
 
     def violations(self) -> Mapping[str, int]: ...
 
@@ -57,6 +60,7 @@ class Round:
     at: float
     code: str
     notes: Sequence[str] = ()  # what the reader must know: how it was done here
+    wrong: Sequence[str] = ()  # the first of the violations, in words
 
     @property
     def is_good(self) -> bool:
@@ -85,14 +89,16 @@ class Tally:
     """A verdict of many small ones."""
 
     counted: Counter[str] = field(default_factory=Counter)
-    wrong: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
 
     def add(self, verdict: Verdict) -> None:
         self.counted.update(verdict.counted)
-        self.wrong.update(verdict.violations())
+        self.wrong += verdict.wrong
+        self.kinds.update(verdict.violations())
 
     def violations(self) -> Mapping[str, int]:
-        return self.wrong
+        return self.kinds
 
 
 class Suite:
@@ -131,17 +137,18 @@ class Suite:
 
     def over(self, faults: Mapping[str, int], verdict: Verdict) -> None:
         """The round is over. Written down first: what was wrong must not be lost with the test that fails then."""
-        wrong = {kind: number for kind, number in verdict.violations().items() if number}
+        kinds = {kind: number for kind, number in verdict.violations().items() if number}
         found = Round(
             self.suite, self.store, self._number, self._of, self.seed, dict(self.goal), dict(faults),
-            dict(verdict.counted), wrong, round(monotonic() - self._began_s, 2), time(), self._code, list(self.notes),
+            dict(verdict.counted), kinds, round(monotonic() - self._began_s, 2), time(), self._code, list(self.notes),
+            verdict.wrong[:SHOWN],
         )  # fmt: skip
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "rounds.jsonl").open("a") as file:
             file.write(json.dumps(asdict(found)) + "\n")
         self._known = [each for each in self._known if each.number != found.number] + [found]
         self.tell(0)
-        assert found.is_good, f"{found.title}, round {found.number}: {wrong}"
+        assert found.is_good, "\n".join([f"{found.title}, round {found.number}: {kinds}", *found.wrong])
 
     def check(self) -> None:
         """All rounds together have done what was to be done."""

@@ -15,11 +15,15 @@ from tests.soak.rounds import Soak, Suite, Tally, fingerprint, read
 
 @dataclass
 class Found:
-    wrong: Mapping[str, int] = field(default_factory=dict)
+    kinds: Mapping[str, int] = field(default_factory=dict)
     counted: Mapping[str, int] = field(default_factory=lambda: {"runs": 7, "attempts": 9})
 
+    @property
+    def wrong(self) -> list[str]:
+        return [f"a <run> was {kind}" for kind in self.kinds]
+
     def violations(self) -> Mapping[str, int]:
-        return self.wrong
+        return self.kinds
 
 
 def kills(folder: Path, code: str = "one", store: str = "sqlite") -> Suite:
@@ -99,6 +103,7 @@ def test_violations_are_on_the_page(tmp_path: Path) -> None:
     text = page.write(tmp_path, [], 0).read_text()
     assert "<b class=bad>2 stale</b>" in text
     assert "2 in 10 faults" in text
+    assert "round 0: a &lt;run&gt; was stale" in text
 
 
 def test_whoever_watches_sees_where_it_is(tmp_path: Path) -> None:
