@@ -161,6 +161,30 @@ def test_what_an_unanswered_claim_got_is_not_forgotten() -> None:
     assert {row["outcome"] for row in record.tables["attempts"]} == {"succeeded"}
 
 
+def test_a_handler_that_came_while_nobody_heard_is_found() -> None:
+    """A worker had its handler by now and asked for the runs that waited for it; the request was lost, and they waited
+    for ever. (A claim that came late, and still lacked the handler, parked them with the same end.)"""
+    scenario = small(job("late", 30, LATE_HANDLER, overlap=OverlapRule("allow")), minutes=3)
+    lost: list[str] = []
+
+    async def script(world: World) -> None:
+        await asyncio.sleep(70)
+        real = world.network.trip
+
+        def trip(process: str, verb: str) -> Trip:
+            if verb == "Workers.look_again" and not lost:
+                lost.append(process)
+                return Trip(None, None)
+            return real(process, verb)
+
+        world.network.trip = trip  # type: ignore[method-assign]
+        world.acting.is_healed = True
+
+    record = played(scenario, script)
+    assert lost
+    assert {row["state"] for row in record.tables["runs"]} == {"succeeded"}
+
+
 def test_what_a_worker_gives_up_is_settled_by_the_rule_of_its_job() -> None:
     """A worker that began anew gave up its old attempts under the default rule, which forgives five losses."""
     scenario = small(job("once", 60, retry=RetryRule(max_losses=1)), minutes=3)
