@@ -6,6 +6,8 @@ import sqlite3
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic
 from typing import Final
 from unittest.mock import patch
@@ -14,11 +16,14 @@ import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from fleetcron.store import migrations
+from fleetcron.store.migrations import known
+from fleetcron.store.statements import ENGINES
 from tests.faults.nursery import ROOT, Nursery, nursery
 from tests.faults.work_fleet import COMMANDS, LOAD, Siege, create, rows_of
 from tests.faults.work_stage import Sieges
 from tests.proof.newer_node import VERSION, knows
 from tests.services.guard import Guard
+from tests.services.postgres import Template
 from tests.soak.rounds import Soak
 
 LOCKED_S: Final = 2.0  # how long a migration may keep others waiting
@@ -82,13 +87,15 @@ class Probe:
         self.longest_s = max(self.longest_s, monotonic() - began)
 
 
-def rolled(siege: Siege, older: Nursery, newer: Nursery) -> Probe:
-    """Two old nodes are replaced by two new ones, the first of which changes the tables under work."""
+def rolled(siege: Siege, older: Nursery, newer: Nursery, migrations_then: int | None = None) -> Probe:
+    """Two old nodes are replaced by two new ones, the first of which changes the tables under work. `migrations_then`
+    is how many the old ones know."""
     probe = Probe(siege.url)
 
     async def scenario() -> None:
         siege.cradle = older
-        await create(siege.url, [*LOAD, *COMMANDS])
+        with patch.object(migrations, "known", lambda engine: known(engine)[:migrations_then]):
+            await create(siege.url, [*LOAD, *COMMANDS])
         old = [siege.survivor(f"old-{number}", isolation="inline", slots=4) for number in range(2)]
         for member in old:
             await siege.begun(2, node=member.name)
@@ -131,8 +138,15 @@ def test_a_newer_version_changes_the_tables_under_work(
     assert len({row["program"] for row in found}) == 2
 
 
+@dataclass
+class Older:
+    commit: str
+    cradle: Nursery
+    migrations: int
+
+
 @pytest.fixture(scope="session")
-def oldest(guard: Guard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Nursery]]:
+def oldest(guard: Guard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Older]:
     """The oldest commit whose tables this version can change into its own, and where its nodes are born."""
     commit = next(iter(fitting()), None)
     if commit is None:
@@ -141,7 +155,7 @@ def oldest(guard: Guard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[t
     archive = subprocess.run(["git", "archive", commit, "src", "tests"], cwd=ROOT, check=True, capture_output=True)
     subprocess.run(["tar", "-x"], cwd=folder, input=archive.stdout, check=True)
     with nursery(guard, folder, "tests.faults.work_node", waits=False, root=folder) as found:
-        yield commit[:8], found
+        yield Older(commit[:8], found, len(tracked(commit)) // len(ENGINES))
 
 
 def fitting(most: int = 200) -> Iterator[str]:
@@ -172,16 +186,15 @@ def git(*words: str) -> str:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_deploys_from_an_older_version(
-    store: str, oldest: tuple[str, Nursery], newer: Nursery, request: pytest.FixtureRequest, soak: Soak
+    store: str, oldest: Older, newer: Nursery, postgres18_template: Template, tmp_path: Path, soak: Soak
 ) -> None:
     """The old nodes are really old: their whole code is."""
-    commit, older = oldest
-    sieges: Sieges = request.getfixturevalue(f"{store}_sieges")
+    sieges = Sieges(store, oldest.cradle, tmp_path, postgres18_template.copy if store == "postgres" else None)
     suite = soak.suite("rolling deploys of two versions", store, goal={"deploy": ROLLS}, seed=0)
-    suite.notes = [f"from the code of commit {commit} to this one with one more migration"]
+    suite.notes = [f"from the code of commit {oldest.commit} to this one with one more migration"]
     for _ in suite.rounds(ROLLS):
         with sieges.begun() as siege:
-            probe = rolled(siege, older, newer)
+            probe = rolled(siege, oldest.cradle, newer, oldest.migrations)
             suite.over({"deploy": 1, "migration under load": 1}, siege.judged())
             check(siege, probe)
     suite.check()
