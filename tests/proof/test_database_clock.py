@@ -51,10 +51,11 @@ class Clock:
         self.shift_ms.append(shift_ms)
 
     def told(self, line: dict[str, Any]) -> dict[str, Any]:
-        """A line of a handler, in the time of the database. Just after a jump back it has the benefit of the doubt."""
-        at = bisect_right(self.since_ms, line["at_ms"]) - 1
-        recent = self.since_ms[max(0, at)] + KNOWN_MS > line["at_ms"]
-        shift = max(self.shift_ms[max(0, at - 1) : at + 1]) if recent else self.shift_ms[at]
+        """A line of a handler, in the time of the database. After a jump back it has the benefit of the doubt: its
+        worker may have believed whatever the database said in the seconds before."""
+        now = bisect_right(self.since_ms, line["at_ms"])
+        then = bisect_right(self.since_ms, line["at_ms"] - KNOWN_MS)
+        shift = max(self.shift_ms[then - 1 : now])
         return {**line, "at_ms": line["at_ms"] + shift, "right_ms": line["at_ms"]}
 
 

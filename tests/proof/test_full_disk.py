@@ -158,7 +158,9 @@ def test_a_disk_that_is_full_for_longer_than_a_lease(a_file: str, caplog: pytest
     played(a_file, scenario)
 
 
-@pytest.mark.parametrize("says", SPOILED)
+@pytest.mark.parametrize(
+    "says", ["cannot be read or written", pytest.param("cannot grow", marks=pytest.mark.soak)]
+)  # a full disk says the second one: test_a_disk_is_really_full
 def test_a_worker_says_that_it_cannot_write(a_file: str, says: str, caplog: pytest.LogCaptureFixture) -> None:
     """Health is red within ten seconds, not only the log: nobody reads the log of a worker that seems well."""
     caplog.set_level(logging.INFO)
