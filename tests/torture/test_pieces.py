@@ -265,7 +265,7 @@ def test_the_plan_says_everything_beforehand(capsys: pytest.CaptureFixture[str])
     Spoken().hears(plan())
     said = capsys.readouterr().out
     assert "Makes the schema x, starts 3 nodes with 19 jobs, hurts them for 60 s" in said
-    assert "(kill, edit; about 30 faults, seed 7)" in said
+    assert "(kill, edit; up to 30 faults, seed 7)" in said
     assert "removes what it has made" in said
     assert "note: look out" in said
     assert "note: without faults of the network: nobody gets through" in said
