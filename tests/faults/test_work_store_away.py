@@ -62,7 +62,7 @@ def restarted(siege: Siege, server: OwnPostgres, outages_s: Sequence[float], tel
 
 
 def test_postgres_restarts_under_work(own_postgres: OwnPostgres, cradle: Nursery, tmp_path: Path) -> None:
-    """S0-70: three nodes, away for longer than a lease."""
+    """S3-15, S3-48: three nodes, away for longer than a lease."""
     siege = Siege(own_postgres.url, tmp_path, cradle)
     try:
         restarted(siege, own_postgres, (3,), lambda _: None)

@@ -65,7 +65,7 @@ def held_by_a_sleeper(siege: Siege, *, switch: bool) -> None:
 
 
 def test_nothing_of_a_sleeper_goes_on_when_its_lease_is_over(siege: Siege) -> None:
-    """S4-20: not its functions, not its commands, not even those that do not want to stop: nobody runs beside."""
+    """S3-35: not its functions, not its commands, not even those that do not want to stop: nobody runs beside."""
     held_by_a_sleeper(siege, switch=True)
     assert siege.said("beside") == []
 
@@ -175,7 +175,7 @@ def test_two_hundred_zombies(sieges: Sieges, soak: Soak) -> None:
 
 
 def test_the_default_lease_is_over_in_time(patient: Patient) -> None:
-    """S2-8: a lost worker's run begins again 35 s later at the latest, while another one lives."""
+    """S1-2, S3-15, S3-34: a lost worker's run begins again 35 s later at the latest, while another one lives."""
     siege = patient.siege
     again = asyncio.run(siege.begun(2, patience_s=60, run=patient.run))[1]
     print(f"\nagain after {(again['at_ms'] - patient.killed_ms) / 1000:.1f} s")

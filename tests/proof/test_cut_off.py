@@ -110,7 +110,7 @@ def planned(kinds: Sequence[str], many: int, chance: Random) -> list[tuple[str, 
 
 
 def test_a_network_is_parted(postgres_siege: Siege, guard: Guard) -> None:
-    """S0-70, S4-20: two machines, each beyond a cable. One is cut off past its lease, the other for a moment."""
+    """S3-15, S3-35: two machines, each beyond a cable. One is cut off past its lease, the other for a moment."""
     plan = [("north", "partition", True), ("east", "partition", False)]
     trial = cut_off(postgres_siege, Random(2), plan, guard)
     for reason in trial.instead:

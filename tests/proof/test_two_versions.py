@@ -129,7 +129,7 @@ def check(siege: Siege, probe: Probe) -> None:
 def test_a_newer_version_changes_the_tables_under_work(
     store: str, newer: Nursery, request: pytest.FixtureRequest
 ) -> None:
-    """S2-31, S1-24: a rolling deploy of two versions, with a migration in the middle."""
+    """S0-4, S3-18: a rolling deploy of two versions, with a migration in the middle."""
     siege: Siege = request.getfixturevalue(f"{store}_siege")
     probe = rolled(siege, siege.cradle, newer)
     check(siege, probe)
