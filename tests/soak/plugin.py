@@ -157,10 +157,16 @@ def _now(folder: Path) -> Iterator[Now]:
             now = Now(**json.loads(path.read_text()))
         except (FileNotFoundError, ValueError):
             continue
-        if Path(f"/proc/{now.pid}").exists():
+        if os.getpid() in (now.pid, _parent(now.pid)):  # not of another call
             yield now
-        else:
-            path.unlink(missing_ok=True)
+
+
+def _parent(pid: int) -> int | None:
+    """None if it is gone: it was killed, and could not say that it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def _plain(nodeid: str) -> str:

@@ -1,16 +1,17 @@
 """A long suite goes on where it was, and the page says what was found."""
 
+import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pytest
 
 from tests.soak import page
 from tests.soak.plugin import Watcher
-from tests.soak.rounds import Soak, Suite, Tally, fingerprint, read
+from tests.soak.rounds import Now, Soak, Suite, Tally, fingerprint, read
 
 
 @dataclass
@@ -118,4 +119,7 @@ def test_whoever_watches_sees_where_it_is(tmp_path: Path) -> None:
         assert "workers are <killed> (sqlite): 15/30 kill, " in watcher.line()
         break
     assert "killed" not in watcher.line()  # it has ended
+    (tmp_path / "now" / "x.json").write_text(json.dumps(asdict(Now("killed", "kill", 1, 2, os.getppid(), 0.0, 0))))
+    assert "killed" not in watcher.line()  # that of another call
+    (tmp_path / "now" / "x.json").unlink()
     assert not os.listdir(tmp_path / "now")
