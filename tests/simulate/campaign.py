@@ -45,14 +45,17 @@ class Wanted:
             return crowded(self.seed, self.minutes)
         return drawn(self.seed, self.minutes, self.without, self.only, is_dense=self.kind == "dense")
 
+    def words(self, *, variant: bool = True) -> list[str]:
+        """For `python -m tests.simulate`."""
+        words = [str(self.seed)]
+        words += [f"--minutes={self.minutes:g}"] if self.minutes != 20.0 else []
+        words += [f"--without={kind}" for kind in self.without]
+        words += [f"--only={','.join(self.only)}"] if self.only is not None else []
+        words += [f"--variant={self.variant}"] if self.variant and variant else []
+        return words + ([f"--kind={self.kind}"] if self.kind != "plain" else [])
+
     def command(self) -> str:
-        words = ["python -m tests.simulate", str(self.seed)]
-        words += [f"--minutes {self.minutes:g}"] if self.minutes != 20.0 else []
-        words += [f"--without {kind}" for kind in self.without]
-        words += [f"--only {','.join(self.only)}"] if self.only is not None else []
-        words += [f"--variant {self.variant}"] if self.variant else []
-        words += [f"--kind {self.kind}"] if self.kind != "plain" else []
-        return " ".join(words)
+        return " ".join(["python -m tests.simulate", *self.words()])
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,9 +124,9 @@ def _rolling(scenario: Scenario, chance: Random) -> Iterator[Blow]:
 
 
 def _aimed(scenario: Scenario, chance: Random) -> Iterator[Blow]:
-    """Requests of one kind arrive late, get lost, or their answers do."""
+    """Requests of one kind arrive late, get lost, or their answers do, or come when hardly anybody waits any more."""
     for at_s in _times(scenario, chance, 60):
-        how, share = chance.choice(("late", "late", "back", "there")), chance.choice((0.3, 0.7, 0.95))
+        how, share = chance.choice(("late", "late", "back", "there", "slow")), chance.choice((0.3, 0.7, 0.95))
         yield Blow(at_s, "aimed", None, chance.uniform(5, 60), (chance.choice(VERBS), how, share))
 
 

@@ -18,7 +18,7 @@ class Network:
     lost_back: float = 0.0
     late: float = 0.0
     slow: float = 0.0
-    aimed: dict[str, tuple[str, float]] = field(default_factory=dict)  # by verb: there, back or late, and a share
+    aimed: dict[str, tuple[str, float]] = field(default_factory=dict)  # by verb: there, back, late, slow; and a share
 
     def trip(self, process: str, verb: str) -> Trip:
         slot = process.partition(".")[0]
@@ -27,8 +27,15 @@ class Network:
         if self.late and self.chance.random() < self.late:  # carried out long after its sender gave up
             return self._too_late()
         if verb in self.aimed and self.chance.random() < self.aimed[verb][1]:
-            how = self.aimed[verb][0]
-            return self._too_late() if how == "late" else Trip(*((None, None) if how == "there" else (there_s, None)))
+            match self.aimed[verb][0]:
+                case "late":
+                    return self._too_late()
+                case "there":
+                    return Trip(None, None)
+                case "back":
+                    return Trip(there_s, None)
+                case "slow":
+                    return Trip(there_s, 0.95 * self.deadline_s)
         if slot in self.no_way_there or (self.lost_there and self.chance.random() < self.lost_there):
             there_s = None
         if slot in self.no_way_back or (self.lost_back and self.chance.random() < self.lost_back):

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,16 @@ ROOT = Path(__file__).parents[2]
 
 
 def asked(*arguments: str, hash_seed: str = "0") -> list[dict[str, Any]]:
-    """What `python -m tests.simulate` answers."""
+    """What `python -m tests.simulate` answers; what it says beside goes to the standard error of the test."""
+    lines = list(answers(*arguments, hash_seed=hash_seed))
+    assert lines
+    return lines
+
+
+def answers(*arguments: str, hash_seed: str = "0") -> Iterator[dict[str, Any]]:
+    """One after the other, as they come."""
     command = [sys.executable, "-m", "tests.simulate", *arguments, "--json"]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert lines, done.stderr
-    return lines
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as playing:
+        assert playing.stdout is not None
+        yield from map(json.loads, playing.stdout)

@@ -3,20 +3,19 @@
 `python -m tests.simulate SEED` plays one again, tells its story and makes it smaller.
 """
 
-import subprocess
-import sys
-
 import pytest
 
 from fleetcron.model.entry import is_hashed
 from fleetcron.model.rules import CronEntry, EveryEntry, OnceEntry
 from tests.simulate.campaign import bound
-from tests.simulate.playing import ROOT, asked
+from tests.simulate.playing import answers, asked
 from tests.simulate.scenario import ASKING, KINDS, drawn
+from tests.soak.rounds import Soak, Tally
 
 SHARES = 5
 WORLDS = 10  # of each share
-SOAK = 10_000
+SOAK, A_ROUND = 10_000, 20
+BROKEN = {"I1": "lost", "I2": "duplicated", "I3": "concurrent", "I4": "early", "I9": "stale"}
 
 
 @pytest.mark.parametrize("share", range(SHARES))
@@ -81,9 +80,17 @@ def test_taking_a_fault_away_leaves_the_rest_as_it_was() -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
-def test_ten_thousand_worlds(capfd: pytest.CaptureFixture[str]) -> None:
-    """Resumable: `build/soak/worlds.jsonl` has what is done. Every failure is told with its story at once."""
-    command = [sys.executable, "-m", "tests.simulate", "--seeds", f"0:{SOAK}", "--at-once", "2"]
-    with capfd.disabled():
-        done = subprocess.run([*command, "--resume", "build/soak/worlds.jsonl"], cwd=ROOT, check=False)
-    assert done.returncode == 0
+def test_ten_thousand_worlds(soak: Soak) -> None:
+    """What is done is written down after every round; each failure has its story, and how to play it again."""
+    suite = soak.suite("simulated worlds", "sqlite", goal={"world": SOAK}, seed=0)
+    for number in suite.rounds(SOAK // A_ROUND):
+        found, done = Tally(), 0
+        seeds = f"{number * A_ROUND}:{(number + 1) * A_ROUND}"
+        for done, result in enumerate(answers("--seeds", seeds, "--at-once", "2"), 1):
+            found.counted["attempts"] += result["attempts"]
+            found.kinds.update(BROKEN.get(law, "other") for law in result["laws"])
+            found.wrong += [result["story"]] if result["laws"] else []
+            suite.tell(done)
+        suite.over({"world": done}, found)
+    suite.check()
+    print(bound(0, SOAK))

@@ -70,9 +70,14 @@ VARIANTS: Final[dict[str, Variant]] = {
         ("slow", "freeze", "cut"),
         "replies come within the deadline of a call, and the margin is longer than that",
     ),
-    "no_margin": Variant("work stops when the lease ends", bad_leases.no_margin, ("cut",)),
+    "no_margin": Variant(
+        "work stops when the lease ends",
+        bad_leases.no_margin,
+        ("cut",),
+        "a lease counts from when its renewal was sent, whoever watches it from when he saw it: that is later",
+    ),
     "reply_counts_and_no_margin": Variant(
-        "a lease counts from the reply, and there is no margin", bad_leases.reply_counts_and_no_margin, ("slow", "cut")
+        "a lease counts from the reply, and there is no margin", bad_leases.reply_counts_and_no_margin, ("aimed", "cut")
     ),
     "drain_stops_the_heartbeat_first": Variant(
         "who drains does not renew", bad_leases.drain_stops_the_heartbeat_first, ("rolling",)
@@ -121,7 +126,9 @@ VARIANTS: Final[dict[str, Variant]] = {
         ("straggle", "freeze", "cut"),
         "the cursor's compare-and-set lets nobody plan a tick twice",
     ),
-    "only_the_key": Variant("no compare-and-set, no fence", bad_plans.only_the_key, ("straggle", "freeze", "cut")),
+    "only_the_key": Variant(
+        "no compare-and-set, no fence", bad_plans.only_the_key, ("straggle", "freeze", "cut", "asking")
+    ),
     # a cursor does not guard the gaps: two that believe to hold a shard decide the same piece
     "only_the_compare_and_set": Variant(
         "no key, no fence", bad_plans.only_the_compare_and_set, ("straggle", "freeze", "cut")
@@ -143,7 +150,7 @@ VARIANTS: Final[dict[str, Variant]] = {
     ),
     "no_jitter": Variant("jitter is ignored", bad_plans.no_jitter, ()),
     "skip_by_who_looks_when": Variant(
-        "overlap is judged when somebody looks", bad_plans.skip_by_who_looks_when, ("down", "freeze", "kill")
+        "overlap is judged when somebody looks", bad_plans.skip_by_who_looks_when, ("down", "freeze", "limits")
     ),
     "no_key_on_leases": Variant("no unique key on leases", bad_plans.no_key_on_leases, ("kill", "straggle"), _SERIAL),
     "claim_without_looking_at_keys": Variant(

@@ -29,7 +29,9 @@ FOLDER: Final = ROOT / "build" / "soak"
 SHOWN: Final = 10  # of the violations of a round
 KINDS: Final = ("lost", "duplicated", "concurrent", "early", "stale", "other")
 # what a round was done with: another code says nothing about this one
-SOURCES: Final = ("src", "tests/faults", "tests/proof", "tests/services", "tests/times")
+SOURCES: Final = (
+    "src", "tests/faults", "tests/proof", "tests/scheduler", "tests/services", "tests/simulate", "tests/times"
+)  # fmt: skip
 
 
 class Verdict(Protocol):
