@@ -1,6 +1,5 @@
 """The page about the long suites: one file, without anything from elsewhere, readable in light and in dark."""
 
-import json
 import os
 import platform
 import sqlite3
@@ -15,7 +14,6 @@ from typing import Final
 from tests.soak.rounds import KINDS, Round, read
 
 NAME: Final = "report.html"
-WORLDS: Final = "worlds.jsonl"  # of the simulator, which keeps its own list
 # What must be shown at least: the faults of a kind, over all suites of a store.
 OWED: Final = (
     ("kill", "sqlite", 1000),
@@ -25,7 +23,10 @@ OWED: Final = (
     ("black hole", None, 50),
     ("partition", None, 50),
     ("clock jump", None, 50),
+    ("world", None, 10_000),
+    ("story", None, 500),
 )
+PLAYED: Final = {"world", "variant", "story", "move", "deploy"}  # what is played, not done to anybody
 STYLE: Final = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8882; --good: #1a7f37; --bad: #cf222e; }
 @media (prefers-color-scheme: dark) { :root { --good: #3fb950; --bad: #ff7b72; } }
@@ -79,13 +80,13 @@ def newest(rounds: Sequence[Round]) -> list[Round]:
     return [each for each in rounds if last and each.code == last.code]
 
 
-def bound(violations: int, faults: int) -> str:
-    """What so many faults say about one more, at 95 %."""
-    if not faults:
+def bound(violations: int, times: int, what: str = "fault") -> str:
+    """What so many say about one more, at 95 %."""
+    if not times:
         return "nothing is known"
     if violations:
-        return f"{violations} in {faults} faults"
-    return f"less than {3 / faults:.2%} of faults break a law, at 95 %"
+        return f"{violations} in {times:,} × {what}"
+    return f"less than {3 / times:.2%} break a law, at 95 % (0 in {times:,} × {what})"
 
 
 def duration(seconds: float) -> str:
@@ -104,23 +105,12 @@ def machine() -> str:
     )
 
 
-def worlds(folder: Path) -> str | None:
-    """What the simulator has written down, of its newest code."""
-    file = folder / WORLDS
-    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    if not rows:
-        return None
-    seeds = {row["seed"]: bool(row["laws"]) for row in rows if row["code"] == rows[-1]["code"]}
-    failed = sum(seeds.values())
-    known = f"{failed} of {len(seeds)} simulated worlds broke a law"
-    return known if failed else f"{known}: less than {3 / len(seeds):.2%} do, at 95 %"
-
-
 def owed(rounds: Sequence[Round]) -> Iterator[tuple[str, int, int]]:
     """What was to be shown, how often, and how often it was."""
     for kind, store, least in OWED:
         some = [each for each in rounds if store is None or each.store.startswith(store)]
-        name = f"{kind}s" if store is None else f"{kind}s on {store}"
+        many = "stories" if kind == "story" else f"{kind}s"
+        name = many if store is None else f"{many} on {store}"
         yield name, least, sum(each.faults.get(kind, 0) for each in some)
 
 
@@ -139,7 +129,7 @@ def write(folder: Path, tests: Sequence[Test], seconds: float) -> Path:
     rounds = newest(known)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / NAME
-    path.write_text("".join(_page(folder, rounds, len(known) - len(rounds), tests, seconds)))
+    path.write_text("".join(_page(rounds, len(known) - len(rounds), tests, seconds)))
     return path
 
 
@@ -148,18 +138,18 @@ def _violations(rounds: Iterable[Round]) -> Counter[str]:
 
 
 def _faults(rounds: Iterable[Round]) -> Counter[str]:
-    return sum((Counter(each.faults) for each in rounds), Counter())
+    """What was done to somebody."""
+    found: Counter[str] = sum((Counter(each.faults) for each in rounds), Counter())
+    return Counter({kind: number for kind, number in found.items() if kind not in PLAYED})
 
 
-def _page(folder: Path, rounds: Sequence[Round], others: int, tests: Sequence[Test], seconds: float) -> Iterator[str]:
+def _page(rounds: Sequence[Round], others: int, tests: Sequence[Test], seconds: float) -> Iterator[str]:
     wrong, faults = _violations(rounds), _faults(rounds)
     yield "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
     yield f"<title>fleetcron: the long suites</title><style>{STYLE}</style><h1>The long suites</h1>"
     yield f"<p class=soft>{escape(f'{datetime.now(UTC):%Y-%m-%d %H:%M} UTC · {machine()}')}</p>"
     counts = ", ".join(f"<b class={'bad' if wrong[kind] else 'good'}>{wrong[kind]} {kind}</b>" for kind in KINDS)
     yield f"<p>{counts} in {faults.total():,} faults: {escape(bound(wrong.total(), faults.total()))}.</p>"
-    if simulated := worlds(folder):
-        yield f"<p>{escape(simulated)}.</p>"
     if others:
         yield f"<p class=soft>{others} rounds were done with other code and are not counted.</p>"
     yield "<h2>What was to be shown</h2>"
@@ -207,7 +197,8 @@ def _row(suite: Told) -> Iterator[Cell]:
     yield from ((f"{wrong[kind]}", "bad" if wrong[kind] else "good") for kind in KINDS)
     yield duration(suite.seconds)
     yield str(suite.first.seed)
-    yield bound(wrong.total(), faults.total())
+    kind = next(iter(suite.first.goal))
+    yield bound(wrong.total(), faults[kind], kind)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Iterable[Cell]]) -> Iterator[str]:

@@ -86,7 +86,7 @@ def test_the_page_says_what_was_found(tmp_path: Path) -> None:
     assert "(postgres)" not in text
     assert "3 rounds were done with other code" in text
     assert "30 kill<" in text
-    assert "less than 10.00% of faults break a law, at 95 %" in text
+    assert "less than 10.00% break a law, at 95 % (0 in 30 × kill)" in text
     assert "prefers-color-scheme: dark" in text
     assert "http" not in text  # nothing from elsewhere
     assert text.index("tests/x.py::test_y") < text.index("1 m 01 s")
@@ -103,7 +103,7 @@ def test_violations_are_on_the_page(tmp_path: Path) -> None:
         break
     text = page.write(tmp_path, [], 0).read_text()
     assert "<b class=bad>2 stale</b>" in text
-    assert "2 in 10 faults" in text
+    assert "2 in 10 × kill" in text
     assert "round 0: a &lt;run&gt; was stale" in text
 
 
