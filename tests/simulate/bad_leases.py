@@ -74,6 +74,7 @@ def renewal_counts_from_the_reply() -> None:
         done = await beat(self, joining=joining)
         if done and self._until_ms is not None:
             self._until_ms = self._clock.monotonic_ms() + self._ttl_ms - self.margin_ms
+            self._allow(self._until_ms + self.margin_ms * 3 // 4)
         return done
 
     put(WorkerLease, "beat", late)
