@@ -84,12 +84,13 @@ def test_apply_asks_first(quick: Folder) -> None:
 
 def test_what_all_imports_share(quick: Folder) -> None:
     quick.write("tab", "0 1 * * * a\n")
-    words = ("--tenant", "acme", "--pool", "old", "--prefix", "web1-", "--hand-over", "2027-01-15T08:00:00+01:00")
+    words = ("--tenant", "acme", "--pool", "old", "--prefix", "web1-", "--hand-over", "2099-01-15T08:00:00+01:00")
     job = quick.json("import", "crontab", "tab", "--tz", "UTC", *words, "--defaults")["jobs"][0]["job"]
     assert (job["tenant"], job["pool"], job["name"]) == ("acme", "old", "web1-a")
-    assert job["starts_at"] == "2027-01-15T07:00:00Z"
+    assert job["starts_at"] == "2099-01-15T07:00:00Z"
     assert "overlap" not in job
     assert "--hand-over" in quick("import", "crontab", "tab", "--hand-over", "tomorrow", code=2).stderr
+    assert "has passed" in quick("import", "crontab", "tab", "--hand-over", "2020-01-01T00:00:00Z", code=2).stderr
     assert "cannot be read" in quick("import", "crontab", "nowhere", code=2).stderr
     assert "Mars" in quick("import", "crontab", "tab", "--tz", "Mars/Base", code=2).stderr
 

@@ -1,5 +1,6 @@
 """Crontabs: every form of line, and what is said about it."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,8 @@ def test_input_after_a_percent_sign() -> None:
     assert split_input("mail x%Dear all,%%bye") == ("mail x", "Dear all,\n\nbye\n")
     run = only("0 1 * * * cat -n%it's%two\n")["run"]
     assert run["shell"] is True
+    fed = subprocess.run(["/bin/sh", "-c", run["command"]], capture_output=True, text=True, check=True).stdout
+    assert fed == "     1\tit's\n     2\ttwo\n"
     assert run["command"] == "printf '%s\\n' 'it'\"'\"'s' two | {\ncat -n\n}"
 
 

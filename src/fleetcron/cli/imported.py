@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from fleetcron.cli.applying import Report, apply
+from fleetcron.cli.applying import Report, apply, mark_unserved
 from fleetcron.cli.connection import Database, opened
 from fleetcron.cli.tables import coloured, numbered, printable, shortened
 from fleetcron.cli.when import print_json
@@ -41,15 +41,15 @@ class Outcome:
 
 def finish(plan: Plan, outcome: Outcome) -> None:
     """Show it, write it, and apply it if that was asked for."""
+    if outcome.as_json and outcome.apply and not outcome.yes:
+        raise click.UsageError("--json cannot ask: add --yes, or leave out --apply")
     text = yaml_of(plan)
     if outcome.output is not None:
         Path(outcome.output).write_text(text, "utf-8")
     report = None
-    if outcome.as_json and (not outcome.apply or outcome.yes or not plan.jobs):
+    if outcome.as_json:
         report = _applied(plan, outcome) if outcome.apply and plan.jobs else None
         print_json(_json(plan, outcome, report))
-    elif outcome.as_json:
-        raise click.UsageError("--json cannot ask: add --yes, or leave out --apply")
     else:
         # the YAML may be on its way into a file: people read beside it
         beside = outcome.output is None and not outcome.apply
@@ -123,7 +123,9 @@ def _applied(plan: Plan, outcome: Outcome) -> Report:
 async def _apply(plan: Plan, config: Config, by: str) -> Report:
     documents = read_definitions(plan.as_document())
     async with opened(config, "made") as store:
-        return await apply(store, documents, actor=by, shards=config.scheduler.shards)
+        report = await apply(store, documents, actor=by, shards=config.scheduler.shards)
+        await mark_unserved(store, report)
+        return report
 
 
 def _say_applied(report: Report | None) -> None:
@@ -132,6 +134,8 @@ def _say_applied(report: Report | None) -> None:
         return
     for job in report.refused:
         click.echo(f"{coloured('refused')} {job.full_name}: {printable(job.applied.reason or '')}")
+    for warning, names in report.warnings.items():
+        click.echo(f"{click.style('warning', fg='yellow')} {warning}: {', '.join(names)}")
     counts = ", ".join(f"{number:,} {done}" for done, number in report.counts.items() if number)
     click.echo(f"{numbered(len(report.jobs), 'job')}: {counts}. Look at them: fleetcron jobs.")
 

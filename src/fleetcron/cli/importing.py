@@ -13,6 +13,7 @@ from fleetcron.cli.imported import Outcome, finish
 from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.names import by_option
 from fleetcron.cli.when import json_option
+from fleetcron.clock import utc_now
 from fleetcron.errors import ConfigError, Mistake, ScheduleError
 from fleetcron.imports.plan import Plan, Wish
 from fleetcron.times.instants import parse_instant, to_ms
@@ -88,9 +89,12 @@ def _instant(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        return to_ms(parse_instant(text))
+        instant = parse_instant(text)
     except ScheduleError as error:
         raise ScheduleError(f"--hand-over: {error.mistake}", hint=error.hint) from None
+    if instant <= utc_now():
+        raise ScheduleError("--hand-over: this instant has passed", hint="ticks since then would be in nobody's half")
+    return to_ms(instant)
 
 
 def read_text(name: str) -> str:

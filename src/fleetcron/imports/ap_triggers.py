@@ -58,7 +58,9 @@ def when_of(trigger: Any) -> When:
 def _either(state: Mapping[str, Any]) -> When:
     """Each of the triggers: several entries of one job, if they share their bounds."""
     parts = []
-    for given in state.get("triggers") or ():
+    for given in _listed(state, "triggers"):
+        if not isinstance(given, list | tuple) or len(given) != 2 or not isinstance(given[1], dict):
+            raise Unreadable("an OrTrigger that cannot be read")
         reference, inner = given
         made = stand_in(str(reference).replace(":", "."))()
         made.state.update(inner)
@@ -94,9 +96,12 @@ def _interval(state: Mapping[str, Any]) -> When:
 def _cron(state: Mapping[str, Any]) -> When:
     found = When()
     fields = {}
-    for each in state.get("fields") or ():
+    for each in _listed(state, "fields"):
         if isinstance(each, Inert):
-            fields[str(each.state.get("name"))] = each.state.get("expressions") or ()
+            expressions = _listed(each.state, "expressions")
+            if not all(isinstance(part, Inert) for part in expressions):
+                raise Unreadable("a field that cannot be read")
+            fields[str(each.state.get("name"))] = expressions
     for name in ("year", "week"):
         if not all(_is_any(each) for each in fields.get(name, ())):
             raise Unreadable(f"it is bound to some {name}s", "use starts_at and ends_at" if name == "year" else None)
@@ -110,6 +115,13 @@ def _cron(state: Mapping[str, Any]) -> When:
         raise Unreadable("its day and its weekday never come together")
     _bounds(state, found, starts=True)
     return found
+
+
+def _listed(state: Mapping[str, Any], name: str) -> Sequence[Any]:
+    value = state.get(name) or ()
+    if not isinstance(value, list | tuple):
+        raise Unreadable(f"{name} of its trigger are not a list")
+    return value
 
 
 def _is_any(given: Any) -> bool:

@@ -108,13 +108,15 @@ def _add(plan: Plan, origin: Origin, state: Mapping[str, Any]) -> None:
 
 def _run(state: Mapping[str, Any], findings: list[Finding]) -> Document:
     function = str(state.get("func") or "")
-    args, kwargs = list(state.get("args") or ()), dict(state.get("kwargs") or {})
+    args, kwargs = state.get("args") or (), state.get("kwargs") or {}
+    if not isinstance(args, list | tuple) or not isinstance(kwargs, dict):
+        raise Unreadable("its arguments are not a list and a mapping")
     if not args and not kwargs:
         hint = "it must take no arguments, or our (ctx) or (ctx, payload)"
         findings.append(Finding("note", f"workers run {function} if executor.handlers names it", hint))
         return {"python": function}
     try:
-        given = [json.dumps(each, ensure_ascii=False) for each in (args, kwargs)]
+        given = [json.dumps(each, ensure_ascii=False) for each in (list(args), kwargs)]
     except (TypeError, ValueError, RecursionError):
         raise Unreadable("its arguments have a value that JSON does not have", "write a handler of its own") from None
     findings.append(Finding("differs", "its function takes arguments: it runs in a Python process of its own"))

@@ -32,6 +32,8 @@ _OPTIONS: Final = {
 def add_beat(plan: Plan, source: str, described: Mapping[str, Any], app: str) -> None:
     """All entries. `app` is what `celery -A` is to be given."""
     timezone = zone(str(described.get("timezone") or "UTC")).name
+    if why := described.get("unknown_timezone"):
+        plan.say("differs", f"times are read in UTC, because of the timezone {why}", "name the app instead of the file")
     for entry in described.get("entries") or ():
         origin = Origin(source, entry.get("line"), str(entry.get("name")))
         try:

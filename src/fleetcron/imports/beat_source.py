@@ -62,7 +62,13 @@ class _Reader:
             return None
         pairs = zip(written.keys, written.values, strict=True)
         entries = [self._entry(key, value) for key, value in pairs]
-        return {"timezone": None if self._zone is None else self._value(self._zone), "entries": entries}
+        return {**self._timezone(), "entries": entries}
+
+    def _timezone(self) -> dict[str, Any]:
+        try:
+            return {"timezone": None if self._zone is None else self._value(self._zone)}
+        except _NotWritten as why:
+            return {"timezone": None, "unknown_timezone": str(why)}
 
     def _entry(self, key: ast.expr | None, value: ast.expr) -> dict[str, Any]:
         entry: dict[str, Any] = {"name": "?", "line": value.lineno}

@@ -24,7 +24,8 @@ _QUIET: Final = frozenset(("name", "image", "imagePullPolicy", "command", "args"
 
 def run_of(pod: Mapping[str, Any], findings: list[Finding]) -> Document:
     """`run:` of a job, or Unreadable with the reason why there is none."""
-    containers = [each for each in pod.get("containers") or () if isinstance(each, dict)]
+    given = pod.get("containers")
+    containers = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
     if len(containers) != 1:
         raise Unreadable(f"its pod has {len(containers)} containers, and a job runs one command")
     container = containers[0]
@@ -59,10 +60,13 @@ def _listed(container: Mapping[str, Any], name: str) -> list[str]:
 
 def _environment(container: Mapping[str, Any], findings: list[Finding]) -> dict[str, str]:
     env: dict[str, str] = {}
-    for each in container.get("env") or ():
-        name = str(each.get("name", "")) if isinstance(each, dict) else ""
-        if "valueFrom" in each:
-            source = next((words for key, words in _FROM.items() if key in (each["valueFrom"] or {})), "somewhere else")
+    given = container.get("env") or []
+    if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
+        raise Unreadable("env of the container is not a list of names and values")
+    for each in given:
+        name, place = str(each.get("name", "")), each.get("valueFrom")
+        if place is not None:
+            source = next((words for key, words in _FROM.items() if key in str(place)), "somewhere else")
             hint = "let the worker have it (executor.environment)"
             findings.append(Finding("differs", f"the variable {name} comes from {source}: it is left out", hint))
         elif (why := may_set(name)) is not None:

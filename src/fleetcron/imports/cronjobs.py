@@ -41,9 +41,9 @@ def add_manifests(plan: Plan, name: str, text: str, suspended: bool = False) -> 
         if manifest.kind != "CronJob":
             others[manifest.kind or "?"] = others.get(manifest.kind or "?", 0) + 1
             continue
-        body = manifest.body
-        meta = _mapping(body, "metadata")
-        origin = Origin(name, manifest.line, str(meta.get("name") or "no name"))
+        meta = manifest.body.get("metadata")
+        named = meta.get("name") if isinstance(meta, dict) else None
+        origin = Origin(name, manifest.line, str(named or "no name"))
         try:
             if manifest.version not in _VERSIONS:
                 raise Unreadable(f"apiVersion {manifest.version or '(none)'} is not one of {', '.join(_VERSIONS)}")

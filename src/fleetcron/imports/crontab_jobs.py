@@ -27,7 +27,8 @@ _AS_CRON: Final[Document] = {
     "misfire": "skip",
 }
 _CHOSEN: Final = re.compile(r"(?P<low>[0-9]{0,3})~(?P<high>[0-9]{0,3})(?:/(?P<step>[0-9]{1,3}))?")
-_IGNORED_BY_CRON: Final = re.compile(r"[A-Za-z0-9_-]+")
+_USERS: Final = ("root ", "root\t", "nobody ", "nobody\t", "www-data ", "www-data\t")
+_READ_BY_CRON: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class CrontabFile:
 
 def read_by_cron(name: str) -> bool:
     """Whether cron reads a file of this name in /etc/cron.d: not `backup.sh`, `.placeholder` or `x.dpkg-old`."""
-    return _IGNORED_BY_CRON.fullmatch(name) is not None
+    return _READ_BY_CRON.fullmatch(name) is not None
 
 
 def add_crontab(plan: Plan, file: CrontabFile, pool_by_user: bool = False) -> None:
@@ -191,6 +192,6 @@ def _say_once(plan: Plan, file: CrontabFile, entries: list[Entry]) -> None:
     if mailed:
         to = ", ".join(sorted(mailed))
         plan.say("differs", f"MAILTO={to}: output is kept with each run, and not mailed", "fleetcron runs log", origin)
-    users = sum(entry.command.split()[0] in ("root", "nobody", "www-data") for entry in entries if entry.user is None)
+    users = sum(entry.command.startswith(_USERS) for entry in entries if entry.user is None)
     if users and users == len(entries):
         plan.say("differs", "every command begins with a user", "is this the system form? then add --system", origin)
