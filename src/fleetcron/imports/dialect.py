@@ -49,9 +49,10 @@ class Read:
     star: bool
 
 
-# crontab(5) of Debian, tried with its own checker: 22-3 is accepted and never matches, 5/15 is refused
+# Debian's cron 3.0pl1-162. What its syntax is was tried with its own checker (crontab -n): 22-3 is accepted, 5/15 is
+# refused. That 22-3 matches nothing was not watched in a daemon: Vixie's cron counts from the first value to the last.
 DEBIAN: Final = Rules("cron", backwards="empty")
-# the library that Kubernetes reads schedules with (robfig/cron, its standard parser)
+# the library that Kubernetes reads schedules with (robfig/cron, its standard parser); no cluster was asked
 KUBERNETES: Final = Rules(
     "Kubernetes", backwards="refused", question_mark=True, sunday_is_7=False, open_step=True, step_keeps_star=False
 )

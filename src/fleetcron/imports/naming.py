@@ -25,13 +25,15 @@ class Names:
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
+        self._last: dict[str, int] = {}
 
     def take(self, wanted: str) -> str:
         base = slug(wanted) or "job"
-        name, number = base, 1
+        name, number = base, self._last.get(base, 1)
         while name in self._taken:
             number += 1
             name = f"{base}-{number}"
+        self._last[base] = number
         self._taken.add(name)
         return name
 
