@@ -22,6 +22,7 @@ COMMANDS: Table = {
     "scheduler": ("fleetcron.cli.serve:scheduler", "Only plan runs."),
     "worker": ("fleetcron.cli.serve:worker", "Only execute runs."),
     "apply": ("fleetcron.cli.apply", "Create and change jobs and calendars from files."),
+    "import": ("fleetcron.cli.importing", "Turn a crontab, CronJobs, Celery beat or APScheduler into jobs."),
     "jobs": ("fleetcron.cli.jobs", "List jobs; show, pause, resume, cancel, delete or export them."),
     "runs": ("fleetcron.cli.runs", "List runs; show one, read its log, ask why it waits."),
     "dead": ("fleetcron.cli.dead", "List runs that have failed for good; replay or discard them."),

@@ -1,0 +1,84 @@
+"""`fleetcron import crontab`."""
+
+import os
+from pathlib import Path
+
+import click
+
+from fleetcron.cli.importing import import_options, read_text
+from fleetcron.errors import ConfigError, Mistake, ScheduleError
+from fleetcron.imports.crontab_jobs import CrontabFile, add_crontab, read_by_cron
+from fleetcron.imports.plan import Origin, Plan, Wish
+from fleetcron.times.zones import zone
+
+_ZONEINFO = "zoneinfo/"
+
+
+@click.command("crontab")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...")
+@click.option(
+    "--system/--user-form",
+    "system",
+    default=None,
+    help="Whether the sixth field is a user. [default: in /etc/crontab and in folders]",
+)
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the crontab's machine. [default: this machine's]")
+@click.option("--pool-by-user", is_flag=True, help="The user of a line names the pool of its job.")
+@import_options
+def command(wish: Wish, files: tuple[str, ...], system: bool | None, timezone: str | None, pool_by_user: bool) -> Plan:
+    """Import crontabs: `crontab -l | fleetcron import crontab -`, /etc/crontab, /etc/cron.d.
+
+    Of a folder, files are read that cron would read: those without a dot in the name.
+    """
+    plan = Plan(wish)
+    where, why = (zone(timezone).name, None) if timezone else _of_this_machine()
+    if why is not None:
+        plan.say("note", f"the times are read in {where}, {why}", "--timezone says otherwise")
+    for name in files:
+        path = Path(name)
+        if name != "-" and path.is_dir():
+            _add_folder(plan, path, where, True if system is None else system, pool_by_user)
+            continue
+        shown = "standard input" if name == "-" else name
+        is_system = _looks_like_system(path) if system is None else system
+        stem = path.name if path.parent.name.startswith("cron.") and is_system else None
+        add_crontab(plan, CrontabFile(shown, read_text(name), is_system, where, stem), pool_by_user)
+    return plan
+
+
+def _add_folder(plan: Plan, folder: Path, timezone: str, system: bool, pool_by_user: bool) -> None:
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    except OSError as error:
+        raise ConfigError([Mistake(str(folder), f"cannot be read: {error.strerror}", None)]) from None
+    for path in paths:
+        if read_by_cron(path.name):
+            add_crontab(plan, CrontabFile(str(path), read_text(str(path)), system, timezone, path.name), pool_by_user)
+        else:
+            plan.say("note", f"cron does not read files called {path.name}: skipped", origin=Origin(str(path)))
+
+
+def _looks_like_system(path: Path) -> bool:
+    return path.parts[-2:] == ("etc", "crontab") or path.parent.name == "cron.d"
+
+
+def _of_this_machine() -> tuple[str, str]:
+    """The zone that cron has here, and how it is known."""
+    for text, why in (
+        (os.environ.get("TZ", "").lstrip(":"), "as TZ says"),
+        (_line("/etc/timezone"), "as /etc/timezone says"),
+        (os.path.realpath("/etc/localtime").partition(_ZONEINFO)[2], "as /etc/localtime says"),
+    ):
+        try:
+            if text:
+                return zone(text).name, why
+        except ScheduleError:
+            continue
+    return "UTC", "since this machine does not say which zone it has"
+
+
+def _line(name: str) -> str:
+    try:
+        return Path(name).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""

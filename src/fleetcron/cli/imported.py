@@ -1,0 +1,165 @@
+"""The plan of an import for people and for scripts, and what follows from it: a file, or jobs in the store."""
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from fleetcron.cli.applying import Report, apply, mark_unserved
+from fleetcron.cli.connection import Database, opened
+from fleetcron.cli.tables import coloured, numbered, printable, shortened
+from fleetcron.cli.when import print_json
+from fleetcron.cli.yamltext import dumped
+from fleetcron.config import Config
+from fleetcron.imports.plan import Finding, ImportedJob, Level, Plan
+from fleetcron.model.reading import read_definitions
+
+_WORDS: Final[Mapping[Level, str]] = {
+    "left_out": "LEFT OUT",
+    "differs": "DIFFERS",
+    "note": "NOTE",
+}
+_COLOURS: Final[Mapping[Level, str]] = {"left_out": "red", "differs": "yellow", "note": "cyan"}
+_NAMED: Final = 4  # jobs in one line
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is to be done with a plan."""
+
+    database: Database
+    by: str
+    as_json: bool
+    output: str | None = None
+    apply: bool = False
+    yes: bool = False
+
+
+def finish(plan: Plan, outcome: Outcome) -> None:
+    """Show it, write it, and apply it if that was asked for."""
+    if outcome.as_json and outcome.apply and not outcome.yes:
+        raise click.UsageError("--json cannot ask: add --yes, or leave out --apply")
+    text = yaml_of(plan)
+    if outcome.output is not None:
+        Path(outcome.output).write_text(text, "utf-8")
+    report = None
+    if outcome.as_json:
+        report = _applied(plan, outcome) if outcome.apply and plan.jobs else None
+        print_json(_json(plan, outcome, report))
+    else:
+        # the YAML may be on its way into a file: people read beside it
+        beside = outcome.output is None and not outcome.apply
+        if beside and plan.jobs:
+            click.echo(text, nl=False)
+        _show(plan, err=beside)
+        if outcome.output is not None:
+            click.echo(f"Written: {outcome.output}. Next: fleetcron apply -f {outcome.output} --dry-run")
+        if outcome.apply and plan.jobs:
+            report = _applied(plan, outcome) if outcome.yes or _agreed(plan) else None
+            _say_applied(report)
+    if (report is not None and report.refused) or any(each.level == "left_out" for each in plan.all_findings()):
+        sys.exit(1)
+
+
+def yaml_of(plan: Plan) -> str:
+    """The document, with a comment above each job: where it comes from, and what is to be known about it."""
+    if not plan.jobs:
+        return "jobs: []\n"
+    return "jobs:\n" + "\n".join(_commented(job) for job in plan.jobs)
+
+
+def _commented(job: ImportedJob) -> str:
+    lines = [f"# {printable(str(job.origin))}"]
+    lines += [f"# {_WORDS[each.level].lower()}: {printable(str(each))}" for each in job.findings]
+    lines += dumped([job.document]).splitlines()
+    return "".join(f"  {line}\n" for line in lines)
+
+
+def _show(plan: Plan, err: bool) -> None:
+    for (level, said), where in _grouped(plan).items():
+        word = click.style(_WORDS[level], fg=_COLOURS[level], bold=level == "left_out")
+        click.echo(
+            f"{word}  {printable(said)}\n    {printable(where)}" if where else f"{word}  {printable(said)}", err=err
+        )
+    left_out = sum(each.level == "left_out" for each in plan.all_findings())
+    exact = sum(all(each.level == "note" for each in job.findings) for job in plan.jobs)
+    said = f"{numbered(len(plan.jobs), 'job')}: {exact:,} as before, {len(plan.jobs) - exact:,} with differences"
+    click.echo(f"{said}; {left_out:,} left out. Nothing is applied yet.", err=err)
+
+
+def _grouped(plan: Plan) -> dict[tuple[Level, str], str]:
+    """Findings by what they say, the worst first: forty jobs with one PATH are one line."""
+    found: dict[tuple[Level, str], list[str]] = {}
+    for level in _WORDS:
+        for each in plan.all_findings():
+            if each.level == level:
+                found.setdefault((level, str(each)), []).append(_where(each))
+    return {key: _listed(where) for key, where in found.items()}
+
+
+def _where(finding: Finding) -> str:
+    origin = "" if finding.origin is None else str(finding.origin)
+    return f"{finding.job} ({origin})" if finding.job and origin else finding.job or origin
+
+
+def _listed(where: Sequence[str]) -> str:
+    shown = [shortened(each, 120) for each in where[:_NAMED] if each]
+    more = f", and {numbered(len(where) - _NAMED, 'other')}" if len(where) > _NAMED else ""
+    return ", ".join(shown) + more
+
+
+def _agreed(plan: Plan) -> bool:
+    return click.confirm(f"Apply {numbered(len(plan.jobs), 'job')}?", default=False)
+
+
+def _applied(plan: Plan, outcome: Outcome) -> Report:
+    return asyncio.run(_apply(plan, outcome.database.config(), outcome.by))
+
+
+async def _apply(plan: Plan, config: Config, by: str) -> Report:
+    documents = read_definitions(plan.as_document())
+    async with opened(config, "made") as store:
+        report = await apply(store, documents, actor=by, shards=config.scheduler.shards)
+        await mark_unserved(store, report)
+        return report
+
+
+def _say_applied(report: Report | None) -> None:
+    if report is None:
+        click.echo("Nothing was applied.")
+        return
+    for job in report.refused:
+        click.echo(f"{coloured('refused')} {job.full_name}: {printable(job.applied.reason or '')}")
+    for warning, names in report.warnings.items():
+        click.echo(f"{click.style('warning', fg='yellow')} {warning}: {', '.join(names)}")
+    counts = ", ".join(f"{number:,} {done}" for done, number in report.counts.items() if number)
+    click.echo(f"{numbered(len(report.jobs), 'job')}: {counts}. Look at them: fleetcron jobs.")
+
+
+def _json(plan: Plan, outcome: Outcome, report: Report | None) -> dict[str, Any]:
+    return {
+        "jobs": [
+            {"origin": str(job.origin), "findings": [_finding(each) for each in job.findings], "job": job.document}
+            for job in plan.jobs
+        ],
+        "findings": [_finding(each) for each in plan.findings],
+        "written": outcome.output,
+        "applied": None if report is None else [job.as_json() for job in report.jobs],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    origin = finding.origin
+    return {
+        "level": finding.level,
+        "text": finding.text,
+        "hint": finding.hint,
+        "job": finding.job,
+        "file": None if origin is None else origin.file,
+        "line": None if origin is None else origin.line,
+        "entry": None if origin is None else origin.entry,
+    }

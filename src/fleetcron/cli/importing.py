@@ -1,0 +1,109 @@
+"""`fleetcron import`: jobs of other schedulers as documents of ours. It shows a plan, and applies only if asked."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from fleetcron.cli.connection import database_options
+from fleetcron.cli.imported import Outcome, finish
+from fleetcron.cli.lazy import LazyGroup, Table
+from fleetcron.cli.names import by_option
+from fleetcron.cli.when import json_option
+from fleetcron.clock import utc_now
+from fleetcron.errors import ConfigError, Mistake, ScheduleError
+from fleetcron.imports.plan import Plan, Wish
+from fleetcron.times.instants import parse_instant, to_ms
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+COMMANDS: Table = {
+    "crontab": ("fleetcron.cli.import_crontab", "A user's crontab, /etc/crontab, or a folder like /etc/cron.d."),
+    "k8s": ("fleetcron.cli.import_k8s", "CronJob manifests of Kubernetes."),
+    "celery": ("fleetcron.cli.import_celery", "The beat schedule of a Celery app."),
+    "apscheduler": ("fleetcron.cli.import_apscheduler", "A job store, or an export, of APScheduler 3."),
+}
+
+
+@click.group("import", cls=LazyGroup, table=COMMANDS)
+def command() -> None:
+    """Turn what another scheduler has into jobs of fleetcron.
+
+    Writes YAML for `fleetcron apply` to standard output (or --output), and a plan beside it: what could not be
+    translated, and what will behave in another way. Nothing is applied without --apply, and that asks first.
+
+    Exit code 1 when something was left out.
+    """
+
+
+_OPTIONS = (
+    click.option("-o", "--output", metavar="FILE", help="Write the YAML there. [default: standard output]"),
+    click.option("--tenant", metavar="NAME", help="Who owns the jobs. [default: default]"),
+    click.option("--pool", metavar="NAME", help="The workers that run them. [default: default]"),
+    click.option("--prefix", default="", metavar="TEXT", help="Put this in front of every name."),
+    click.option("--defaults", is_flag=True, help="fleetcron's own policies for overlaps, misses, failures and clock "
+                 "changes, instead of those of the old scheduler."),
+    click.option("--hand-over", metavar="T", help="No tick before this instant: the old scheduler has those."),
+    click.option("--apply", "wants_apply", is_flag=True, help="After the plan: ask, and apply."),
+    click.option("-y", "--yes", is_flag=True, help="With --apply: do not ask."),
+)  # fmt: skip
+
+
+def import_options(function: Command) -> Command:
+    """The options that all imports share. The command makes a plan of the `wish`; showing and applying is done here."""
+
+    @wraps(function)
+    def wrapped(
+        output: str | None,
+        tenant: str | None,
+        pool: str | None,
+        prefix: str,
+        defaults: bool,
+        hand_over: str | None,
+        wants_apply: bool,
+        yes: bool,
+        **values: Any,
+    ) -> None:
+        if yes and not wants_apply:
+            raise click.UsageError("--yes goes with --apply")
+        outcome = Outcome(
+            output=output,
+            apply=wants_apply,
+            yes=yes,
+            by=values.pop("by"),
+            database=values.pop("database"),
+            as_json=values.pop("as_json"),
+        )
+        plan: Plan = function(wish=Wish(tenant, pool, prefix, defaults, _instant(hand_over)), **values)
+        finish(plan, outcome)
+
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return json_option(by_option(database_options(wrapped)))  # type: ignore[return-value]
+
+
+def _instant(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        instant = parse_instant(text)
+    except ScheduleError as error:
+        raise ScheduleError(f"--hand-over: {error.mistake}", hint=error.hint) from None
+    if instant <= utc_now():
+        raise ScheduleError("--hand-over: this instant has passed", hint="ticks since then would be in nobody's half")
+    return to_ms(instant)
+
+
+def read_text(name: str) -> str:
+    """A file as text; `-` is standard input."""
+    try:
+        return (sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()).decode("utf-8")
+    except OSError as error:
+        raise ConfigError(
+            [Mistake(name, f"cannot be read: {error.strerror}", "look at the name and the rights")]
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError([Mistake(name, "is not UTF-8", "save the file as UTF-8")]) from None

@@ -1,0 +1,136 @@
+"""`fleetcron import`: a plan, YAML that `apply` reads, and nothing applied unless asked."""
+
+import sqlite3
+from pathlib import Path
+
+import yaml
+
+from tests.cli.folder import Folder
+
+DEBIAN = Path(__file__).parents[1] / "imports" / "debian"
+TAB = "MAILTO=ops\n# Nightly report\n30 2 * * * /srv/report --full >/dev/null 2>&1\n@reboot /srv/boot\n"
+MANIFEST = """\
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: hello}
+spec:
+  schedule: "*/5 * * * *"
+  jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: b, command: [date]}]}}}}
+"""
+APP = """\
+from celery import Celery
+from celery.schedules import crontab
+print("an app may print")
+app = Celery("proj", broker="memory://")
+app.conf.timezone = "Europe/London"
+app.conf.beat_schedule = {"monday": {"task": "proj.add", "schedule": crontab(hour=7, minute=30, day_of_week=1)}}
+
+
+@app.on_after_configure.connect
+def more(sender, **kwargs):
+    sender.add_periodic_task(10.0, add.s(1), name="ten")
+
+
+@app.task
+def add(x):
+    return x
+"""
+
+
+def test_a_crontab_to_yaml_that_apply_reads(quick: Folder) -> None:
+    quick.write("tab", TAB)
+    done = quick("import", "crontab", "tab", "--tz", "Europe/Berlin", code=1)
+    document = yaml.safe_load(done.stdout)
+    assert [job["name"] for job in document["jobs"]] == ["nightly-report"]
+    assert document["jobs"][0]["run"] == {"command": ["/srv/report", "--full"]}
+    assert "# tab:3" in done.stdout
+    assert "LEFT OUT" in done.stderr
+    assert "tab:4" in done.stderr
+    assert "MAILTO=ops" in done.stderr
+    assert not (quick.path / "fleetcron.db").exists()
+    quick.write("jobs.yaml", done.stdout)
+    assert "1 created" in quick("apply", "-f", "jobs.yaml").stdout
+
+
+def test_debian(quick: Folder) -> None:
+    found = quick.json("import", "crontab", str(DEBIAN / "cron.d"), "--tz", "UTC")
+    assert len(found["jobs"]) == 7
+    assert {each["origin"].rpartition("/")[2] for each in found["jobs"]} >= {"mdadm:12", "sysstat:6"}
+    system = quick(
+        "import", "crontab", "--system", str(DEBIAN / "crontab"), "--tz", "UTC", "--pool-by-user", "-o", "j.yaml"
+    )
+    assert "4 jobs" in system.stdout
+    jobs = yaml.safe_load((quick.path / "j.yaml").read_text())["jobs"]
+    assert {job["pool"] for job in jobs} == {"root"}
+    assert quick.json("apply", "-f", "j.yaml")["counts"]["created"] == 4
+
+
+def test_standard_input_and_this_machines_zone(quick: Folder) -> None:
+    found = quick.json("import", "crontab", "-", given="0 1 * * * a\n", TZ="Asia/Tokyo")
+    assert found["jobs"][0]["job"]["schedule"] == {"cron": "0 1 * * *", "timezone": "Asia/Tokyo"}
+    assert found["findings"][0]["text"].endswith("as TZ says")
+
+
+def test_apply_asks_first(quick: Folder) -> None:
+    quick.write("tab", "0 1 * * * a\n")
+    words = ("import", "crontab", "tab", "--tz", "UTC", "--apply")
+    assert "Nothing was applied" in quick(*words, given="n\n").stdout
+    assert not (quick.path / "fleetcron.db").exists()
+    assert "1 created" in quick(*words, given="y\n").stdout
+    assert "1 unchanged" in quick(*words, "--yes").stdout
+    quick(*words, "--json", code=2)
+    assert quick.json(*words, "--yes")["applied"][0]["done"] == "unchanged"
+
+
+def test_what_all_imports_share(quick: Folder) -> None:
+    quick.write("tab", "0 1 * * * a\n")
+    words = ("--tenant", "acme", "--pool", "old", "--prefix", "web1-", "--hand-over", "2099-01-15T08:00:00+01:00")
+    job = quick.json("import", "crontab", "tab", "--tz", "UTC", *words, "--defaults")["jobs"][0]["job"]
+    assert (job["tenant"], job["pool"], job["name"]) == ("acme", "old", "web1-a")
+    assert job["starts_at"] == "2099-01-15T07:00:00Z"
+    assert "overlap" not in job
+    assert "--hand-over" in quick("import", "crontab", "tab", "--hand-over", "tomorrow", code=2).stderr
+    assert "has passed" in quick("import", "crontab", "tab", "--hand-over", "2020-01-01T00:00:00Z", code=2).stderr
+    assert "cannot be read" in quick("import", "crontab", "nowhere", code=2).stderr
+    assert "Mars" in quick("import", "crontab", "tab", "--tz", "Mars/Base", code=2).stderr
+
+
+def test_k8s(quick: Folder) -> None:
+    quick.write("a.yaml", MANIFEST)
+    assert quick.json("import", "k8s", "a.yaml")["jobs"][0]["job"]["schedule"] == {"cron": "*/5 * * * *"}
+    assert len(quick.json("import", "k8s", ".")["jobs"]) == 1
+    assert quick.json("import", "k8s", "-", given=MANIFEST)["jobs"][0]["origin"] == "standard input:1 (hello)"
+    quick.write("bad.yaml", "a: [")
+    assert "not YAML" in quick("import", "k8s", "bad.yaml", code=2).stderr
+
+
+def test_celery(quick: Folder) -> None:
+    quick.write("proj.py", APP)
+    found = quick.json("import", "celery", "proj:app")
+    assert {each["job"]["name"]: each["job"]["schedule"] for each in found["jobs"]} == {
+        "monday": {"cron": "30 7 * * 1", "timezone": "Europe/London"},
+        "ten": {"every": "10s"},
+    }
+    read = quick.json("import", "celery", "proj.py")
+    assert [each["job"]["name"] for each in read["jobs"]] == ["monday"]
+    assert read["jobs"][0]["job"]["run"] == {"command": ["celery", "-A", "proj", "call", "proj.add"]}
+    quick.write("plain.py", "x = 1")
+    for wrong, said in (("nowhere:app", "nowhere"), ("plain:nothing", "nothing"), ("a b", "neither an app")):
+        assert said in quick("import", "celery", wrong, code=2).stderr
+    quick.write("ends.py", "import os; os._exit(3)")
+    assert "ended with 3" in quick("import", "celery", "ends:app", code=2).stderr
+    assert "cannot be started" in quick("import", "celery", "proj:app", "--python", "/nowhere/python", code=2).stderr
+
+
+def test_apscheduler(quick: Folder) -> None:
+    with sqlite3.connect(quick.path / "jobs.db") as database:
+        database.execute("CREATE TABLE apscheduler_jobs (id TEXT PRIMARY KEY, next_run_time REAL, job_state BLOB)")
+        database.execute("INSERT INTO apscheduler_jobs VALUES ('bad', 1.0, x'63')")
+    database.close()
+    assert quick.json("import", "apscheduler", "jobs.db", code=1)["findings"][0]["entry"] == "bad"
+    assert quick.json("import", "apscheduler", "sqlite:///jobs.db", code=1)["jobs"] == []
+    assert "no such table" in quick("import", "apscheduler", "jobs.db", "--table", "x", code=2).stderr
+    assert "not the name" in quick("import", "apscheduler", "jobs.db", "--table", "x; drop", code=2).stderr
+    assert "export_jobs" in quick("import", "apscheduler", "postgresql://h/d", code=2).stderr
+    quick.write("e.json", '{"version": 1, "jobs": []}')
+    assert "0 jobs" in quick("import", "apscheduler", "e.json").stderr
