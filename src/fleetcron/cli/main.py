@@ -23,6 +23,8 @@ COMMANDS: Table = {
     "worker": ("fleetcron.cli.serve:worker", "Only execute runs."),
     "apply": ("fleetcron.cli.apply", "Create and change jobs and calendars from files."),
     "plan": ("fleetcron.cli.plan", "Show what apply would change, and which ticks would appear, vanish or move."),
+    "export": ("fleetcron.cli.export:export", "Print jobs and calendars as YAML that apply accepts."),
+    "schema": ("fleetcron.cli.schema", "Print the JSON Schema of job files, for editors."),
     "jobs": ("fleetcron.cli.jobs", "List jobs; show, pause, resume, cancel, delete or export them."),
     "runs": ("fleetcron.cli.runs", "List runs; show one, read its log, ask why it waits."),
     "dead": ("fleetcron.cli.dead", "List runs that have failed for good; replay or discard them."),
