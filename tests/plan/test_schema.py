@@ -57,6 +57,8 @@ JOB = {"name": "a", "schedule": {"cron": "0 2 * * *"}, "run": {"command": ["x"]}
         {"jobs": [{**JOB, "run": {"comand": ["x"]}}]},
         {"jobs": [{**JOB, "schedule": {"cron": "0 2 * * *", "every": "1h"}}]},
         {"jobs": [{**JOB, "priority": 101}]},
+        {"jobs": [{**JOB, "pool": "Not A Name"}]},
+        {"jobs": [JOB], "env": ["not-a-variable"]},
         {"jobs": {}},
         {"job": []},
     ],
@@ -64,6 +66,7 @@ JOB = {"name": "a", "schedule": {"cron": "0 2 * * *"}, "run": {"command": ["x"]}
 def test_what_is_wrong_is_not_valid(schema: jsonschema.Draft202012Validator, wrong: Any) -> None:
     assert not schema.is_valid(wrong)
     assert schema.is_valid({"jobs": [JOB], "x-defaults": {"anything": 1}})
+    assert schema.is_valid({"jobs": [{**JOB, "pool": "reports-${REGION}"}], "env": ["REGION"]})
 
 
 def test_the_line_for_editors_names_the_file_of_the_docs() -> None:

@@ -1,5 +1,6 @@
 """Documents from files: all of them are read and checked before anything is done, and every mistake has its place."""
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,7 @@ import click
 
 from fleetcron.errors import DefinitionError, Mistake
 from fleetcron.model.calendar import CalendarDocument
+from fleetcron.model.interpolation import interpolated
 from fleetcron.model.reading import Documents, places_of, read_definitions, read_yaml
 
 STDIN = "-"
@@ -51,7 +53,12 @@ def load(names: Sequence[str]) -> Loaded:
         shown = "standard input" if name == STDIN else name
         try:
             text = _text(name)
-            sources.append(Source(shown, text, read_yaml(text, shown), Path() if name == STDIN else Path(name).parent))
+            raw, wrong = interpolated(read_yaml(text, shown), os.environ)
+            source = Source(shown, text, raw, Path() if name == STDIN else Path(name).parent)
+            if wrong:  # what is not there cannot be checked
+                mistakes += _placed(source, wrong)
+            else:
+                sources.append(source)
         except OSError as error:
             mistakes.append(Mistake(shown, f"cannot be read: {error.strerror}", "look at the name and the rights"))
         except UnicodeDecodeError:

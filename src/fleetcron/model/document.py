@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from fleetcron.errors import ScheduleError
-from fleetcron.model import writing
+from fleetcron.model import interpolation, writing
 from fleetcron.model.rules import HOUR_MS, AlertRule, MisfirePolicy, MisfireRule, OverlapPolicy, Retention, RetryRule
 from fleetcron.model.tenant import DEFAULT_TENANT
 from fleetcron.model.values import (
@@ -338,5 +338,8 @@ class FileShape(Shape):
 
     model_config = ConfigDict(title="fleetcron jobs", json_schema_extra={"patternProperties": {"^x-": {}}})
 
+    env: list[Annotated[str, Field(pattern=f"^{interpolation.NAME}$")]] = Field(
+        default=[], description="variables of the environment that texts of this file may use, as ${NAME}"
+    )
     jobs: list[JobShape] = Field(default=[], description="the jobs")
     calendars: list[CalendarShape] = Field(default=[], description="named calendars that jobs use")
