@@ -146,7 +146,9 @@ class CommandShape(Shape):
         | Annotated[Argument, Field(min_length=1), Tag("shell text")],
         Discriminator(_command_case),
     ] = Field(description="the program and its arguments; one text for the shell with shell: true")
-    env: dict[str, Argument] = Field(default={}, description="variables, added to an empty environment")
+    env: dict[str, Argument] = Field(
+        default={}, description="variables, added to an empty environment; may name secrets: secret://name"
+    )
     cwd: LongLine | None = Field(default=None, description="the folder in which it runs")
     shell: bool = Field(default=False, description="run by a shell, where the operator allows it")
 
@@ -156,7 +158,9 @@ class HttpCallShape(Shape):
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = Field(
         default="POST", description="the HTTP method"
     )
-    headers: dict[str, Argument] = Field(default={}, description="added to what fleetcron sends")
+    headers: dict[str, Argument] = Field(
+        default={}, description="added to what fleetcron sends; may name secrets: Bearer secret://name"
+    )
     body: Argument | None = Field(default=None, description="what is sent; the payload as JSON unless given")
 
 
