@@ -7,12 +7,14 @@ member on a real machine; a simulated one is the same code in a world of its own
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from fleetcron.clock import Clock
 from fleetcron.config import Config
 from fleetcron.coordination.holder import Holder
+from fleetcron.errors import StoreUnavailable
 from fleetcron.scheduler.adopt import Adopter
 from fleetcron.scheduler.desk import Desk
 from fleetcron.scheduler.failing import FailureWatch
@@ -26,6 +28,8 @@ from fleetcron.worker.loop import Worker
 from fleetcron.worker.settling import settling
 
 log = logging.getLogger(__name__)
+
+_AGAIN_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +69,7 @@ class Member:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`; then work and planning end first, and the shards are given back."""
-        adopted = await Adopter(self.store.almanac, Tables(self.store.almanac)).zones(self.row.node_id)
-        for table in adopted.tables:
-            log.info("the fleet plans with %s of release %s from now on", table.part.name, table.release)
+        await self._bring_zones(stop)
         quiet = asyncio.Event()  # the holder stops last: whoever plans must hold
         holding = asyncio.create_task(self.holder.run(quiet))
         waking = asyncio.create_task(self._wake_when_shards_change())
@@ -82,6 +84,21 @@ class Member:
             await asyncio.wait([holding, waking])
         for ended in (holding, *duties):
             ended.result()
+
+    async def _bring_zones(self, stop: asyncio.Event) -> None:
+        """Nobody plans before. A store that is away just now ends no node: it is asked again, as by every loop."""
+        while not stop.is_set():
+            try:
+                adopted = await Adopter(self.store.almanac, Tables(self.store.almanac)).zones(self.row.node_id)
+            except StoreUnavailable as error:
+                log.warning("the zone tables of the fleet cannot be looked at yet: %s", error)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_AGAIN_S):
+                        await stop.wait()
+            else:
+                for table in adopted.tables:
+                    log.info("the fleet plans with %s of release %s from now on", table.part.name, table.release)
+                return
 
     def _duties(self, stop: asyncio.Event) -> Iterator[Coroutine[Any, Any, None]]:
         if "scheduler" in self.row.roles:

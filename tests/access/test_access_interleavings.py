@@ -19,7 +19,7 @@ from fleetcron.store.idempotency import KEPT_MS, STALE_MS
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok, Refused, Written
 from tests.faults.actors import PATIENCE_S, Actor, two_actors
-from tests.faults.test_claim_interleavings import WAITING, Stop
+from tests.faults.scene import WAITING, Stop
 from tests.services.postgres import Template
 from tests.store.check_access import ok
 from tests.store.engines import DatabaseClock

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -218,3 +219,14 @@ def test_nothing_to_show_says_so(quick: Folder) -> None:
     assert quick("tenants").stdout.startswith("There is no tenant yet.")
     assert quick("pools").stdout.startswith("There is no pool yet.")
     assert (quick.json("tenants"), quick.json("pools")) == ({"tenants": [], "after": None}, {"pools": []})
+
+
+def test_the_key_of_a_tenant_is_shown_to_whoever_has_the_secret(applied: Folder) -> None:
+    missing = applied("tenants", "signing-key", "acme", code=2).stderr
+    assert "executor.signing_secret" in missing
+    assert "openssl rand -base64 32" in missing
+    secret = {"FLEETCRON_EXECUTOR__SIGNING_SECRET": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"}
+    acme = applied("tenants", "signing-key", "acme", **secret).stdout.strip()
+    assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", acme)
+    assert applied.json("tenants", "signing-key", "acme", **secret) == {"tenant": "acme", "key": acme}
+    assert applied.json("tenants", "signing-key", "globex", **secret)["key"] != acme

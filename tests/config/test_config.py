@@ -70,6 +70,20 @@ def test_a_secret_may_come_from_a_file_and_is_never_shown(tmp_path: Path) -> Non
     assert gone.endswith("gone cannot be read: No such file or directory")
 
 
+def test_the_secret_of_signatures_is_bytes_and_never_shown(tmp_path: Path) -> None:
+    secret = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"
+    (tmp_path / "secret").write_text(f"{secret}\n")
+    config = read(None, {"FLEETCRON_EXECUTOR__SIGNING_SECRET_FILE": str(tmp_path / "secret")}, {})
+    assert config.executor.signing_secret == secret
+    shown = {entry.name: entry.value for entry in config.shown()}
+    assert shown["executor.signing_secret"] == "***"
+    assert secret not in repr(config)
+    for wrong, why in (("hush!", "is not base64"), ("aHVzaA==", "a secret of 4 bytes is not from 24 to 64")):
+        said = mistakes(env={"FLEETCRON_EXECUTOR__SIGNING_SECRET": wrong})
+        assert why in said
+        assert wrong not in said
+
+
 @pytest.mark.parametrize(
     ("url", "shown"),
     [

@@ -284,7 +284,7 @@ def test_plain_functions_really_run_at_the_same_time() -> None:
 
 
 def test_several_hosts_share_the_slots(tmp_path: Path) -> None:
-    """S3-39: `executor.hosts` processes work, and none of them takes everything."""
+    """S3-14: `executor.hosts` processes work, and none of them takes everything."""
 
     async def scenario() -> list[str | None]:
         async with handler_hosts("meets_all", slots=7, hosts=3) as (hosts, heard):

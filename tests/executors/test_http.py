@@ -24,9 +24,11 @@ from fleetcron import __version__
 from fleetcron.clock import SystemClock
 from fleetcron.config import ExecutorConfig
 from fleetcron.executors.addresses import AddressRefused, AddressRules
+from fleetcron.executors.assembly import executors
 from fleetcron.executors.assignment import Assignment
 from fleetcron.executors.codes import is_permanent
 from fleetcron.executors.http import CheckedResolver, HttpCalls, SecretOf, _moved, _Refused, _Request
+from fleetcron.executors.programs import Programs
 from fleetcron.executors.reports import Done
 from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Succeeded, TimedOut
 from fleetcron.model.target import CommandTarget, HttpTarget
@@ -291,6 +293,31 @@ def test_calls_are_signed_if_there_is_a_secret() -> None:
     assert headers["webhook-id"] == headers["Idempotency-Key"]
     unsigned = json.loads(call(echo, secret_of=lambda _: None).result_json or "")
     assert "webhook-signature" not in unsigned["headers"]
+
+
+def test_a_worker_signs_with_the_key_of_the_tenant() -> None:
+    """The whole way, from the setting to the headers. Whoever receives calls of one tenant has no key of another."""
+    secret = base64.b64encode(b"s" * 32).decode()
+    config = ExecutorConfig(internal=("127.0.0.1",), signing_secret=secret)
+
+    async def scenario() -> list[dict[str, Any]]:
+        heard, programs = Heard(), Programs({})
+        executor = executors(programs, config, {}, SystemClock())("default", 4, heard.tell)
+        try:
+            async with server(echo) as address:
+                given = assignment(HttpTarget(address), 1)
+                executor.start([given, given._replace(run_id=2, tenant="globex")])
+                ends = await heard.ends(2)
+        finally:
+            await executor.close(0)
+            await programs.close()
+        return [json.loads(ends[run_id, 1].result_json or "") for run_id in (1, 2)]
+
+    first, other = asyncio.run(scenario())
+    for said, tenant in ((first, "acme"), (other, "globex")):
+        headers, key = said["headers"], hmac.digest(b"s" * 32, f"fleetcron calls of {tenant}".encode(), "sha256")
+        signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.{said['body']}".encode()
+        assert headers["webhook-signature"] == f"v1,{base64.b64encode(hmac.digest(key, signed, 'sha256')).decode()}"
 
 
 # -- where a call may go

@@ -370,6 +370,9 @@ def test_settings_of_executors() -> None:
     assert config.handlers == ("shop.*", "books:close")
     assert config.internal == ("10.0.0.0/8", "*.svc.local")
     assert config.grace_s == 5
+    assert read(
+        '[executor]\nsigning_secret = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"', {}, {}
+    ).executor.signing_secret
     for wrong in ('handlers = ["shop jobs"]', "handlers = 3", 'environment = ["A=B"]', 'shell = "yes"', "hosts = 0"):
         with pytest.raises(ConfigError):
             read(f"[executor]\n{wrong}", {}, {})

@@ -7,13 +7,14 @@ import pytest
 
 from tests.faults.fleet import Fleet, fleet
 from tests.faults.work_patient import patient
-from tests.faults.work_stage import cradle, postgres_siege, siege, sqlite_siege
+from tests.faults.work_stage import cradle, postgres_siege, postgres_sieges, siege, sieges, sqlite_siege, sqlite_sieges
 from tests.services.guard import Guard
+from tests.soak.rounds import soak
 from tests.store.conftest import own_postgres, postgres18_url, sqlite_file_url, store_template18
 
 __all__ = [
-    "cradle", "own_postgres", "patient", "postgres18_url", "postgres_siege", "processes", "siege", "sqlite_file_url",
-    "sqlite_siege", "store_template18",
+    "cradle", "own_postgres", "patient", "postgres18_url", "postgres_siege", "postgres_sieges", "processes", "siege",
+    "sieges", "soak", "sqlite_file_url", "sqlite_siege", "sqlite_sieges", "store_template18",
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -65,14 +65,18 @@ class Nursery:
 
 
 @contextmanager
-def nursery(guard: Guard, folder: Path, module: str, *, waits: bool) -> Iterator[Nursery]:
-    """`waits` if lives are `lived`, one after the other; otherwise they are `born`."""
-    path = os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]).rstrip(os.pathsep)
+def nursery(
+    guard: Guard, folder: Path, module: str, *, waits: bool, within: Sequence[str] = (), root: Path | None = None
+) -> Iterator[Nursery]:
+    """`waits` if lives are `lived`, one after the other; otherwise they are `born`. `within` is the beginning of a
+    command that leads somewhere else, such as into a network namespace; `root` a checkout of another version."""
+    places = [str(ROOT)] if root is None else [str(root / "src"), str(root)]
+    path = os.pathsep.join([*places, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]).rstrip(os.pathsep)
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.nursery", module, "waits" if waits else ""],
+        [*within, sys.executable, "-m", "tests.faults.nursery", module, "waits" if waits else ""],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        cwd=ROOT,
+        cwd=root or ROOT,
         env={**os.environ, "PYTHONPATH": path},
         text=True,
         start_new_session=True,

@@ -14,8 +14,11 @@ from tests.faults.nursery import Ended, Nursery, nursery
 from tests.faults.story import CLOCK_SQL
 from tests.services.guard import Guard
 from tests.services.postgres import execute
+from tests.soak.rounds import Soak, Tally
 from tests.store.conftest import give_it_tables
 
+MANY = 1000  # kills of the long suite, on each store
+A_ROUND = 40  # lives of it that are written down together
 STEPS = sorted(marked(*PLANNING, STORE))
 
 
@@ -23,6 +26,7 @@ STEPS = sorted(marked(*PLANNING, STORE))
 class Stage:
     """A database in which one whole life was lived, as often as a test needs it."""
 
+    name: str
     nursery: Nursery
     copy: Copy
     times: int  # how many times of a step count here; a life on PostgreSQL takes four times as long
@@ -32,13 +36,16 @@ class Stage:
     def passed(self) -> dict[str, int]:
         return dict(self.whole.said["passed"])
 
-    def survives(self, url: str, *faults: str) -> truth.Verdict:
+    def judged(self, url: str, *faults: str) -> truth.Verdict:
         """Lives that are cut short, one after the other, and a whole one."""
         for number, fault in enumerate(faults, start=1):
             ended = live(self.nursery, url, number, fault)
             assert ended.signal == SIGKILL, f"{fault} was never reached"
         last = live(self.nursery, url, len(faults) + 1)
-        verdict = truth.judge(truth.read(url), last.said["now_ms"])
+        return truth.judge(truth.read(url), last.said["now_ms"])
+
+    def survives(self, url: str, *faults: str) -> truth.Verdict:
+        verdict = self.judged(url, *faults)
         assert verdict.wrong == [], faults
         assert verdict.undecided == 0, faults
         assert verdict.events["run_conflict"] == 0
@@ -57,7 +64,8 @@ def cradle(guard: Guard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 
 @pytest.fixture(scope="module")
 def sqlite_stage(cradle: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    return stage(cradle, sqlite_copies(tmp_path_factory.mktemp("sqlite"), lambda url: live(cradle, url, 0)), times=2)
+    copy = sqlite_copies(tmp_path_factory.mktemp("sqlite"), lambda url: live(cradle, url, 0))
+    return stage("sqlite", cradle, copy, times=2)
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +76,12 @@ def postgres_stage(cradle: Nursery, postgres18_server: str) -> Iterator[Stage]:
         live(cradle, url, 0)
 
     with postgres_copies(postgres18_server, prepare) as copy:
-        yield stage(cradle, copy, times=1)
+        yield stage("postgres", cradle, copy, times=1)
 
 
-def stage(cradle: Nursery, copy: Copy, times: int) -> Stage:
+def stage(name: str, cradle: Nursery, copy: Copy, times: int) -> Stage:
     with copy() as url:
-        return Stage(cradle, copy, times, live(cradle, url, 1))
+        return Stage(name, cradle, copy, times, live(cradle, url, 1))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -110,18 +118,29 @@ def test_killed_in_the_first_life(cradle: Nursery, sqlite_file_url: str, step: s
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
-def test_a_thousand_kills(store: Stage) -> None:
-    """Every step × every time it is passed, then several deaths in a row, by lot."""
-    places = [f"kill {step} {nth}" for step, times in sorted(store.passed.items()) for nth in range(1, times + 1)]
-    chance, kills = Random(1), 0
-    for place in places:
-        with store.copy() as url:
-            store.survives(url, place)
-            kills += 1
-    early = [place for place in places if int(place.split()[-1]) <= 2]  # after a death a step may be passed less often
-    while kills < 1000:
-        faults = chance.choices(early, k=chance.randint(2, 5))
-        with store.copy() as url:
-            store.survives(url, *faults)
+@pytest.mark.timeout(7200)
+def test_a_thousand_kills(store: Stage, soak: Soak) -> None:
+    """Every step × every time it is passed, then several deaths in a row, by lot. Each is judged by itself."""
+    suite = soak.suite("schedulers are killed at a step", store.name, goal={"kill": MANY}, seed=1)
+    lives = list(deaths(store.passed, Random(suite.seed)))
+    rounds = [lives[at : at + A_ROUND] for at in range(0, len(lives), A_ROUND)]
+    for number in suite.rounds(len(rounds)):
+        tally, kills = Tally(), 0
+        for faults in rounds[number]:
+            with store.copy() as url:
+                tally.add(store.judged(url, *faults))
             kills += len(faults)
+            suite.tell(kills)
+        suite.over({"kill": kills}, tally)
+    suite.check()
+
+
+def deaths(passed: dict[str, int], chance: Random) -> Iterator[list[str]]:
+    places = [f"kill {step} {nth}" for step, times in sorted(passed.items()) for nth in range(1, times + 1)]
+    yield from ([place] for place in places)
+    kills = len(places)
+    early = [place for place in places if int(place.split()[-1]) <= 2]  # after a death a step may be passed less often
+    while kills < MANY:
+        faults = chance.choices(early, k=chance.randint(2, 5))
+        kills += len(faults)
+        yield faults

@@ -107,7 +107,7 @@ def check_ticks(url: str, now_ms: int) -> None:
 
 
 def test_postgres_is_killed_and_comes_back(own_postgres: OwnPostgres, caplog: pytest.LogCaptureFixture) -> None:
-    """S0-70: as `pg_ctl -m immediate restart` under load; nobody needs a human."""
+    """S3-15, S3-48: as `pg_ctl -m immediate restart` under load; nobody needs a human."""
     caplog.set_level(logging.INFO)
 
     async def scenario() -> int:

@@ -12,7 +12,7 @@ from tests.faults.work_stage import POSTGRES, rarely
 
 
 def test_a_rolling_deploy_costs_nothing(siege: Siege) -> None:
-    """S1-24, S2-31: old nodes leave while new ones come; handlers that are shorter than the drain time end in peace."""
+    """S0-4, S3-18: old nodes leave while new ones come; handlers that are shorter than the drain time end in peace."""
 
     async def scenario() -> None:
         await create(siege.url, [*LOAD, *COMMANDS])

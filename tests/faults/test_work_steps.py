@@ -11,8 +11,8 @@ import pytest
 
 from tests.faults.marks import WORK, marked
 from tests.faults.work_fleet import COMMANDS, LOAD, Member, Siege, create
-from tests.faults.work_truth import Verdict
-from tests.services.provision import Provision
+from tests.faults.work_stage import Sieges
+from tests.soak.rounds import Soak
 
 LEAVES = ("term", "claim.written", 2)  # it is asked to leave when it has claimed something
 # Where a worker dies, at which times; what comes rarely only at the first. `MORE` are for the long suite.
@@ -58,7 +58,7 @@ ELSEWHERE = {"worker.forsake", "worker.forsaken"}  # only who lost its lease com
 FODDER = [("kill", "claim.written", 1)]
 AT_ONCE = 4
 MANY = 1000  # kills of the long suite, on each store
-Say = Callable[[str], None]
+Tell = Callable[[int], None]
 Faults = list[tuple[str, str, int]]
 
 
@@ -72,12 +72,12 @@ def faults(*tables: Mapping[str, Sequence[int]]) -> list[Faults]:
 
 
 class Storm:
-    """Victims come and die, a few at a time. `say` hears from time to time how far it is."""
+    """Victims come and die, a few at a time. `tell` hears how many it were so far."""
 
-    def __init__(self, siege: Siege, say: Say = print) -> None:
+    def __init__(self, siege: Siege, tell: Tell) -> None:
         self.siege = siege
         self.kills = 0
-        self._say = say
+        self._tell = tell
         self._numbers = count(1)
         self._living: dict[str, tuple[Member, Faults]] = {}
 
@@ -95,8 +95,7 @@ class Storm:
         return list(self._living.values())
 
     async def rages(self, faults: Sequence[Faults], patience_s: float) -> None:
-        coming, began_s = deque(faults), monotonic()
-        until_s, told = began_s + patience_s, 0
+        coming, until_s = deque(faults), monotonic() + patience_s
         while coming or self._living:
             assert monotonic() < until_s, f"they live: {[(each.name, each.lines()[-1:]) for each, _ in self.living]}"
             for dead, fault in [each for each in self.living if not each[0].alive]:
@@ -104,6 +103,7 @@ class Storm:
                 self.siege.cuts[dead.name] += 1
                 if dead.was_killed:
                     self.kills += 1
+                    self._tell(self.kills)
                 else:  # it was asked to leave, and had nothing to give back: another one
                     assert LEAVES in fault, f"{dead.name} was not killed: {dead.lines()[-5:]}"
                     assert dead.said(), f"{dead.name} has crashed: {dead.lines()[-5:]}"
@@ -112,9 +112,6 @@ class Storm:
                 self.born(coming.popleft())
             if not coming and self.living and all("bur" in name for name in self._living):
                 self.born(FODDER)  # those who are left wait for somebody's death
-            if self.kills >= told + 50:
-                told, took_s = self.kills, monotonic() - began_s
-                self._say(f"{told} kills in {took_s:.0f} s ({told / took_s:.2f} a second), {len(coming)} to come")
             await asyncio.sleep(0.02)
 
 
@@ -122,8 +119,8 @@ def shuffled(some: list[Faults], chance: Random) -> list[Faults]:
     return chance.sample(some, len(some))
 
 
-def besiege(siege: Siege, some: Sequence[Faults], patience_s: float, say: Say = print) -> tuple[Storm, Verdict]:
-    storm = Storm(siege, say)
+def raged(siege: Siege, some: Sequence[Faults], patience_s: float, tell: Tell) -> Storm:
+    storm = Storm(siege, tell)
 
     async def scenario() -> None:
         await create(siege.url, [*LOAD, *COMMANDS])
@@ -133,8 +130,7 @@ def besiege(siege: Siege, some: Sequence[Faults], patience_s: float, say: Say = 
         await siege.heals()
 
     asyncio.run(scenario())
-    say(f"{storm.kills} kills, {siege.judged().summary()}")
-    return storm, siege.check()
+    return storm
 
 
 @pytest.mark.usefixtures("patient")  # it begins to wait here
@@ -146,7 +142,8 @@ def test_no_step_is_left_out() -> None:
 def test_killed_at_every_step_while_another_lives(siege: Siege) -> None:
     """S4-3, S2-9: a death at every step, on each store; every run ends, no two attempts of a run at the same time, no
     more attempts than deaths, no write of somebody who is given up."""
-    storm, verdict = besiege(siege, shuffled(faults(TIMES), Random(3)), patience_s=200)
+    storm = raged(siege, shuffled(faults(TIMES), Random(3)), 200, lambda _: None)
+    verdict = siege.check()
     assert storm.kills >= len(faults(TIMES))
     assert verdict.events["worker_lost"] > 10
     assert verdict.attempts["lost"] > 5
@@ -154,13 +151,20 @@ def test_killed_at_every_step_while_another_lives(siege: Siege) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(3600)
-def test_a_thousand_kills_of_workers(siege: Siege, provision: Provision) -> None:
-    chance = Random(9)
+@pytest.mark.timeout(7200)
+def test_a_thousand_kills_of_workers(sieges: Sieges, soak: Soak) -> None:
+    suite = soak.suite("workers are killed at a step", sieges.store, goal={"kill": MANY}, seed=9)
     every = faults(TIMES, MORE)
-    many = [each for _ in range(-(-MANY // len(every))) for each in shuffled(every, chance)]
-    for each in many:
-        if each[-1][1].startswith("store."):
-            each[-1] = ("kill", each[-1][1], chance.randint(5, 120))
-    storm, _ = besiege(siege, many, 3 * MANY, provision.say)
-    assert storm.kills >= MANY
+    for number in suite.rounds(-(-MANY // (2 * len(every)))):
+        chance = Random(f"{suite.seed} {number}")
+        many = [by_lot(each, chance) for _ in range(2) for each in shuffled(every, chance)]
+        with sieges.begun() as siege:
+            storm = raged(siege, many, 600, suite.tell)
+            suite.over({"kill": storm.kills}, siege.judged())
+    suite.check()
+
+
+def by_lot(some: Faults, chance: Random) -> Faults:
+    """The steps of every transaction: anywhere in a long life."""
+    *others, (does, step, nth) = some
+    return [*others, (does, step, chance.randint(5, 120) if step.startswith("store.") else nth)]

@@ -1,7 +1,7 @@
 """The store goes away under workers: they stop in time, go on by themselves, and nothing runs twice."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from time import time
@@ -13,11 +13,19 @@ from tests.faults.fleet import until
 from tests.faults.nursery import Nursery
 from tests.faults.work_fleet import COMMANDS, LOAD, Siege, command, create, job, once, rows_of, trigger
 from tests.faults.work_node import SLOW
+from tests.faults.work_stage import Sieges
 from tests.services.own_postgres import OwnPostgres
+from tests.services.postgres import Template
 from tests.services.proxy import Fault, Proxy, proxy_to
+from tests.soak.rounds import Soak
+from tests.store.conftest import give_it_tables
 
 BACK_S = 5.0  # how soon they work again when the store is back
 BUSY_S = 2.0  # and what a busy machine may add to it
+NODES = ("one", "other", "third")
+MANY = 100  # restarts of the long suite
+A_ROUND = 10
+OUTAGES_S = (0, 0, 0, 0.5, 1, 1, 3, 6)
 HELD = [
     once(job("coroutine", "works", 30)),
     once(job("stubborn", "does_not_stop", 30)),
@@ -32,32 +40,48 @@ async def works_again(siege: Siege, name: str) -> float:
     return time() - began_s
 
 
-@pytest.mark.parametrize("outages_s", [(3,), pytest.param((0, 3, 0, 6), marks=pytest.mark.soak)], ids=["one", "four"])
-def test_postgres_restarts_under_work(
-    own_postgres: OwnPostgres, cradle: Nursery, tmp_path: Path, outages_s: tuple[float, ...]
-) -> None:
-    """S0-70: killed as by `pg_ctl -m immediate`, for longer than a lease too. Nobody needs a human."""
-    siege = Siege(own_postgres.url, tmp_path, cradle)
+def restarted(siege: Siege, server: OwnPostgres, outages_s: Sequence[float], tell: Callable[[int], None]) -> None:
+    """The server is killed as by `pg_ctl -m immediate`, and is away for so long. Nobody needs a human."""
 
     async def scenario() -> None:
         await create(siege.url, [*LOAD, *COMMANDS])
-        for name in ("one", "other"):
-            siege.survivor(name)
-        for outage_s in outages_s:
-            await asyncio.gather(*(works_again(siege, name) for name in ("one", "other")))
-            await asyncio.to_thread(own_postgres.kill)
+        for name in NODES:
+            siege.survivor(name, slots=4)
+        for number, outage_s in enumerate(outages_s, 1):
+            await asyncio.gather(*(works_again(siege, name) for name in NODES))
+            await asyncio.to_thread(server.kill)
             await asyncio.sleep(outage_s)
-            await asyncio.to_thread(own_postgres.start)
-            back = await asyncio.gather(*(works_again(siege, name) for name in ("one", "other")))
+            await asyncio.to_thread(server.start)
+            back = await asyncio.gather(*(works_again(siege, name) for name in NODES))
             print(f"\nback after {[round(each, 2) for each in back]} s")
             assert max(back) < BACK_S + BUSY_S
+            tell(number)
         await siege.heals()
 
+    asyncio.run(scenario())
+
+
+def test_postgres_restarts_under_work(own_postgres: OwnPostgres, cradle: Nursery, tmp_path: Path) -> None:
+    """S3-15, S3-48: three nodes, away for longer than a lease."""
+    siege = Siege(own_postgres.url, tmp_path, cradle)
     try:
-        asyncio.run(scenario())
+        restarted(siege, own_postgres, (3,), lambda _: None)
         siege.check()
     finally:
         siege.end()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_a_hundred_restarts(own_postgres: OwnPostgres, cradle: Nursery, tmp_path: Path, soak: Soak) -> None:
+    suite = soak.suite("the database restarts under work", "postgres", goal={"database restart": MANY}, seed=3)
+    sieges = Sieges("postgres", cradle, tmp_path, Template(own_postgres.url, give_it_tables).copy)
+    for number in suite.rounds(MANY // A_ROUND):
+        chance = Random(f"{suite.seed} {number}")
+        with sieges.begun() as siege:
+            restarted(siege, own_postgres, chance.choices(OUTAGES_S, k=A_ROUND), suite.tell)
+            suite.over({"database restart": A_ROUND}, siege.judged())
+    suite.check()
 
 
 @pytest.mark.parametrize("fails", [Proxy.hole, pytest.param(Proxy.cut, marks=pytest.mark.soak)], ids=["hole", "cut"])

@@ -136,3 +136,12 @@ def test_violations_are_counted_by_kind(sound: Sound, tmp_path: Path) -> None:
     assert (found["early"], found["concurrent"], found["stale"]) == (1, 1, 0)
     assert found["lost"] >= 1
     assert "early 1" in verdict.summary()
+
+
+def test_a_database_that_is_set_back_makes_nobody_early(sound: Sound, tmp_path: Path) -> None:
+    """An attempt that failed was written with a time that the database has left: only the right clock can tell."""
+    spoiled = "UPDATE attempts SET finished_ms = finished_ms + 4000 WHERE outcome = 'failed'"
+    right = [{**line, "right_ms": line["at_ms"]} for line in sound.lines]
+    hasty = [{**line, "right_ms": 0 if line["say"] == "start" else line["at_ms"]} for line in sound.lines]
+    early = [judged(sound, tmp_path, spoiled, lines).violations()["early"] for lines in (sound.lines, right, hasty)]
+    assert early[0] == early[2] > 0 == early[1]

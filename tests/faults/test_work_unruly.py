@@ -35,7 +35,7 @@ def pids(siege: Siege) -> list[int]:
 
 @pytest.mark.parametrize("how", ["timeout", "kill"])
 def test_nobody_outlives_an_unruly_handler(sqlite_siege: Siege, how: str) -> None:
-    """S1-26, S4-24: after a timeout, and after kill -9 of the worker: all descendants are dead within the grace and two
+    """S1-26, S3-62: after a timeout, and after kill -9 of the worker: all descendants are dead within the grace and two
     seconds."""
     siege = sqlite_siege
     timeout_ms = 1000 if how == "timeout" else 60_000
@@ -67,7 +67,7 @@ def test_nobody_outlives_an_unruly_handler(sqlite_siege: Siege, how: str) -> Non
 
 @pytest.mark.parametrize("mb", [64, pytest.param(1024, marks=pytest.mark.soak)])
 def test_a_flood_of_output_harms_nobody(sqlite_siege: Siege, mb: int) -> None:
-    """S4-25: a handler prints without end; beside it others begin in time, and what is kept of it is limited."""
+    """S3-62: a handler prints without end; beside it others begin in time, and what is kept of it is limited."""
     siege = sqlite_siege
 
     async def scenario() -> None:

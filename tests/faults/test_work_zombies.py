@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+from itertools import count
+from random import Random
 from time import monotonic
 
 import pytest
@@ -9,8 +11,12 @@ import pytest
 from tests.faults.fleet import until
 from tests.faults.work_fleet import COMMANDS, LOAD, Member, Siege, command, create, job, once, trigger
 from tests.faults.work_patient import Patient
-from tests.faults.work_stage import POSTGRES, rarely
+from tests.faults.work_stage import POSTGRES, Sieges, rarely
+from tests.soak.rounds import Soak
 
+MANY = 100  # zombies of the long suite, on each store
+A_ROUND = 20
+AT_ONCE = 4
 WAKES_S = 3.0  # a second, and two for a busy machine
 LONG = [
     once(job("coroutine", "works", 30)),
@@ -59,7 +65,7 @@ def held_by_a_sleeper(siege: Siege, *, switch: bool) -> None:
 
 
 def test_nothing_of_a_sleeper_goes_on_when_its_lease_is_over(siege: Siege) -> None:
-    """S4-20: not its functions, not its commands, not even those that do not want to stop: nobody runs beside."""
+    """S3-35: not its functions, not its commands, not even those that do not want to stop: nobody runs beside."""
     held_by_a_sleeper(siege, switch=True)
     assert siege.said("beside") == []
 
@@ -135,25 +141,41 @@ def test_an_end_that_comes_too_late_is_refused(siege: Siege) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(900)
-def test_fifty_zombies(siege: Siege) -> None:
-    async def scenario() -> None:
+@pytest.mark.timeout(7200)
+def test_two_hundred_zombies(sieges: Sieges, soak: Soak) -> None:
+    """A hundred on each store, a few at a time, asleep anywhere in their work."""
+    suite = soak.suite("workers sleep past their lease", sieges.store, goal={"zombie": MANY}, seed=5)
+    inside = [*INSIDE, *MORE] if sieges.store == "postgres" else []
+
+    async def scenario(siege: Siege, chance: Random) -> None:
         await create(siege.url, [*LOAD, *COMMANDS])
         siege.survivor(slots=3)
         await siege.begun(3)
-        for number in range(50):
-            member = siege.born(f"zombie-{number}", faults=[("stop", "working store.committed", 1 + number)])
-            await falls_asleep(siege, member)
-            await wakes(member)
-            await siege.stops(member)
+        woken, turn = count(1), asyncio.Semaphore(AT_ONCE)
+
+        async def zombie(number: int) -> None:
+            anywhere = ("working store.committed", chance.randint(1, 60))
+            place = chance.choice(inside) if inside and number % 3 == 0 else anywhere
+            async with turn:
+                # not `inline`: what stands still with its worker goes on for a moment when it wakes, as is said of it
+                member = siege.born(f"zombie-{number}", faults=[("stop", *place)])
+                await falls_asleep(siege, member)
+                await wakes(member)
+                await siege.stops(member)
+                suite.tell(next(woken))
+
+        await asyncio.gather(*map(zombie, range(A_ROUND)))
         await siege.heals()
 
-    asyncio.run(scenario())
-    siege.check()
+    for number in suite.rounds(MANY // A_ROUND):
+        with sieges.begun() as siege:
+            asyncio.run(scenario(siege, Random(f"{suite.seed} {number}")))
+            suite.over({"zombie": A_ROUND}, siege.judged())
+    suite.check()
 
 
 def test_the_default_lease_is_over_in_time(patient: Patient) -> None:
-    """S2-8: a lost worker's run begins again 35 s later at the latest, while another one lives."""
+    """S1-2, S3-15, S3-34: a lost worker's run begins again 35 s later at the latest, while another one lives."""
     siege = patient.siege
     again = asyncio.run(siege.begun(2, patience_s=60, run=patient.run))[1]
     print(f"\nagain after {(again['at_ms'] - patient.killed_ms) / 1000:.1f} s")

@@ -25,6 +25,14 @@ from tests.times import reference
 Row = Mapping[str, Any]
 UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (the reference takes naive instants)
+# What each kind of violation is called when they are counted.
+KINDS = {
+    "lost": ("without an answer", "not caught up", "is not there", "(I1)"),
+    "duplicated": ("with two answers", "(I7)"),
+    "concurrent": ("(I3)",),
+    "stale": ("(I9)",),
+    "early": ("(I4)",),
+}
 TABLES = ("jobs", "job_revisions", "cursors", "runs", "upcoming", "ledger", "gaps", "events", "almanac")
 
 
@@ -51,12 +59,26 @@ class Verdict:
     undecided: int = 0
     events: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def counted(self) -> dict[str, int]:
+        return {"ticks": self.ticks, "runs": self.runs}
+
+    def violations(self) -> Counter[str]:
+        return by_kind(self.wrong) + Counter(lost=self.undecided)
+
     def __str__(self) -> str:
         kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.events.items()))
         return (
             f"{self.ticks} ticks: {self.runs} runs ({self.late_runs} of them caught up), {self.ledger} in the ledger,"
             f" {self.undecided} undecided; events: {kinds}"
         )
+
+
+def by_kind(wrong: Iterable[str]) -> Counter[str]:
+    """Whatever is wrong otherwise is `other`."""
+    return Counter(
+        next((kind for kind, tags in KINDS.items() if any(tag in what for tag in tags)), "other") for what in wrong
+    )
 
 
 class Tables:

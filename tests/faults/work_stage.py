@@ -1,6 +1,11 @@
-"""Fixtures of the tests in which workers work: `siege` on each store, `sqlite_siege`, `postgres_siege`."""
+"""Fixtures of the tests in which workers work: `siege` on each store, `sqlite_siege`, `postgres_siege`. For those that
+need one after the other: `sieges` on each store, and each alone."""
 
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -8,6 +13,8 @@ import pytest
 from tests.faults.nursery import Nursery, nursery
 from tests.faults.work_fleet import Siege
 from tests.services.guard import Guard
+from tests.services.postgres import Template
+from tests.soak.rounds import FOLDER
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +51,51 @@ def postgres_siege(cradle: Nursery, postgres18_url: str, tmp_path: Path) -> Iter
     found = Siege(postgres18_url, tmp_path, cradle)
     yield found
     found.end()
+
+
+@dataclass
+class Sieges:
+    """One siege after the other, each with a database of its own."""
+
+    store: str
+    cradle: Nursery
+    folder: Path
+    databases: Callable[[], AbstractContextManager[str]] | None = None  # without: files in the folder
+
+    @contextmanager
+    def begun(self) -> Iterator[Siege]:
+        folder = self.folder / f"siege-{len(list(self.folder.glob('siege-*')))}"
+        folder.mkdir()
+        with self.databases() if self.databases else nullcontext(f"sqlite:///{folder / 'jobs.db'}") as url:
+            siege = Siege(url, folder, self.cradle)
+            try:
+                yield siege
+            except BaseException:
+                siege.end()
+                _keep(siege)
+                raise
+            finally:
+                siege.end()
+
+
+def _keep(siege: Siege) -> None:
+    """What the nodes and the handlers said, for whoever has to understand it: pytest throws its folders away."""
+    kept = FOLDER / "bad" / f"{siege.folder.parent.name}-{siege.folder.name}-{os.getpid()}"
+    shutil.copytree(siege.folder, kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("run-*", "any-*", "job-*"))
+
+
+@pytest.fixture
+def postgres_sieges(cradle: Nursery, tmp_path: Path, store_template18: Template) -> Sieges:
+    return Sieges("postgres", cradle, tmp_path, store_template18.copy)
+
+
+@pytest.fixture
+def sqlite_sieges(cradle: Nursery, tmp_path: Path) -> Sieges:
+    return Sieges("sqlite", cradle, tmp_path)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def sieges(request: pytest.FixtureRequest) -> Sieges:
+    found = request.getfixturevalue(f"{request.param}_sieges")
+    assert isinstance(found, Sieges)
+    return found

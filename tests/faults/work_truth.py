@@ -18,33 +18,26 @@ TABLES = ("attempts", "leases", "queue", "workers")
 FINAL = {"succeeded", "dead", "cancelled", "skipped", "expired", "merged"}
 ROUNDING_MS = 2  # a worker knows the database's time to a millisecond
 Line = Mapping[str, Any]
-# What each kind of violation is called when they are counted.
-KINDS = {
-    "lost": ("without an answer", "not caught up", "is not there", "(I1)"),
-    "duplicated": ("with two answers", "(I7)"),
-    "concurrent": ("(I3)",),
-    "stale": ("(I9)",),
-    "early": ("(I4)",),
-}
 
 
 @dataclass
 class Verdict:
     wrong: list[str] = field(default_factory=list)
+    ticks: int = 0
     runs: Counter[str] = field(default_factory=Counter)  # by state
     attempts: Counter[str] = field(default_factory=Counter)  # by outcome
     events: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def counted(self) -> dict[str, int]:
+        return {"ticks": self.ticks, "runs": self.runs.total(), "attempts": self.attempts.total()}
+
     def violations(self) -> Counter[str]:
-        """By kind; whatever is wrong otherwise is `other`."""
-        return Counter(
-            next((kind for kind, tags in KINDS.items() if any(tag in what for tag in tags)), "other")
-            for what in self.wrong
-        )
+        return truth.by_kind(self.wrong)
 
     def summary(self) -> str:
         found = self.violations()
-        counted = ", ".join(f"{kind} {found[kind]}" for kind in (*KINDS, "other"))
+        counted = ", ".join(f"{kind} {found[kind]}" for kind in (*truth.KINDS, "other"))
         return f"{self.runs.total()} runs, {self.attempts.total()} attempts; violations: {counted}"
 
     def __str__(self) -> str:
@@ -79,7 +72,8 @@ def judge(tables: Tables, lines: Sequence[Line], cuts: Mapping[str, int], again_
         verdict.events[event["kind"]] += event["count"]
     verdict.runs = Counter(run["state"] for run in tables["runs"])
     verdict.attempts = Counter(row["outcome"] for row in tables["attempts"])
-    verdict.wrong += _ticks(tables)
+    answered = _ticks(tables)
+    verdict.ticks, verdict.wrong = answered.ticks, answered.wrong
     verdict.wrong += _left_over(tables)
     verdict.wrong += [f"{line['what']}: attempt {line['attempt']} ran beside another (I3)" for line in case.beside]
     known = {run["run_id"] for run in tables["runs"]}
@@ -89,12 +83,13 @@ def judge(tables: Tables, lines: Sequence[Line], cuts: Mapping[str, int], again_
     return verdict
 
 
-def _ticks(tables: Tables) -> Iterator[str]:
+def _ticks(tables: Tables) -> truth.Verdict:
     """I1 and I2: every tick has one answer, says the enumerator."""
     ticks = Tables({**tables.rows, "runs": [run for run in tables["runs"] if run["kind"] != "manual"]}, tables.now_ms)
-    for what in truth.judge(ticks).wrong:
-        if not what.startswith("runs and upcoming differ"):  # that one expects that nobody works
-            yield what
+    found = truth.judge(ticks)
+    # that one expects that nobody works
+    found.wrong = [what for what in found.wrong if not what.startswith("runs and upcoming differ")]
+    return found
 
 
 def _left_over(tables: Tables) -> Iterator[str]:
@@ -166,12 +161,23 @@ def _instants(case: Case, run: Row, attempts: Sequence[Row], starts: Sequence[Li
     for line in starts:
         if line["attempt"] == 1 and line["at_ms"] < run["run_after_ms"]:
             yield f"began {run['run_after_ms'] - line['at_ms']} ms early (I4)"
-    at_ms = {line["attempt"]: line["at_ms"] for line in starts}
+    began = {line["attempt"]: line for line in starts}
     for before, after in pairwise(attempts):
         wait_ms = case.again_ms if before["outcome"] == "failed" else 0
-        begun_ms = at_ms.get(after["attempt"])
-        if begun_ms is not None and begun_ms < before["finished_ms"] + wait_ms - ROUNDING_MS:
-            yield f"attempt {after['attempt']} began {before['finished_ms'] + wait_ms - begun_ms} ms early (I4)"
+        line = began.get(after["attempt"])
+        if line is None or _has_waited(line, case.ends[run["run_id"], before["attempt"]], wait_ms):
+            continue
+        begun_ms = line["at_ms"]
+        if begun_ms < before["finished_ms"] + wait_ms - ROUNDING_MS:
+            early_ms = before["finished_ms"] + wait_ms - begun_ms
+            story = f"{before['outcome']} at {before['finished_ms']}, began at {begun_ms}"
+            yield f"attempt {after['attempt']} began {early_ms} ms early (I4): {story}"
+
+
+def _has_waited(line: Line, ends: Sequence[Line], wait_ms: int) -> bool:
+    """By a clock that is right, where the database's is set back and ahead (`right_ms`): a worker that has not heard of
+    it yet writes an end that is later than the database's now, and the next attempt counts from the latter."""
+    return "right_ms" in line and bool(ends) and line["right_ms"] >= ends[-1]["right_ms"] + wait_ms - ROUNDING_MS
 
 
 def name_of(row: Row) -> str:

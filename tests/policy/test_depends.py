@@ -10,6 +10,7 @@ from fleetcron.model.states import RunState
 from fleetcron.model.upstream import OnUpstreamFailure, Upstream
 from fleetcron.policy.depends import (
     LOOK_AT_FAILED_MS,
+    LOOK_FIRST_MS,
     LOOK_MS,
     Ready,
     SkipBecause,
@@ -42,7 +43,7 @@ def of(*upstreams: Upstream, deadline_ms: int | None = None) -> Verdict:
     return verdict(upstreams, NOW, deadline_ms)
 
 
-def waiting(text: str, look_ms: int = LOOK_MS, name: str = "load") -> WaitFor:
+def waiting(text: str, look_ms: int = LOOK_FIRST_MS, name: str = "load") -> WaitFor:
     return WaitFor(f"id-{name}", NOW + look_ms, text)
 
 
@@ -102,8 +103,22 @@ def test_all_must_be_satisfied_and_a_skip_wins() -> None:
 def test_it_is_looked_at_when_its_deadline_has_passed() -> None:
     """Start deadlines are checked when a run is looked at: the last millisecond is in time, the next is not."""
     assert of(upstream("running"), deadline_ms=NOW + 10) == WaitFor("id-load", NOW + 11, "upstream load is running")
-    assert of(upstream("running"), deadline_ms=NOW + LOOK_MS) == waiting("upstream load is running")
+    assert of(upstream("running"), deadline_ms=NOW + LOOK_FIRST_MS) == waiting("upstream load is running")
     assert of(upstream("running"), deadline_ms=NOW - 1) == waiting("upstream load is running")
+
+
+@pytest.mark.parametrize(
+    ("waited_ms", "look_ms"),
+    [(None, LOOK_FIRST_MS), (0, LOOK_FIRST_MS), (-5, LOOK_FIRST_MS), (700, 700), (4_999, 4_999), (90_000, LOOK_MS)],
+)
+def test_it_looks_soon_at_first_and_then_now_and_then(waited_ms: int | None, look_ms: int) -> None:
+    """An end that was written while it was being parked has missed it: that costs a moment, not a sweep. A clock that
+    was put back makes nobody look at once for ever."""
+    since_ms = None if waited_ms is None else NOW - waited_ms
+    for each in (upstream("running"), upstream(None, undecided=True)):
+        found = verdict([each], NOW, None, since_ms)
+        assert isinstance(found, WaitFor)
+        assert found.look_ms == NOW + look_ms
 
 
 upstreams = st.builds(

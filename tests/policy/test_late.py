@@ -41,6 +41,15 @@ def test_the_grace_ends_with_the_next_tick() -> None:
     assert [(each.run_id, each.at_ms) for each in found.closes] == [(1, 2 * SECOND)]
 
 
+@pytest.mark.parametrize("policy", ["skip", "latest", "all"])
+def test_what_was_late_when_it_was_planned_is_not_decided_again(policy: str) -> None:
+    """Whoever planned it after an outage or a pause decided that it is to run."""
+    rule = MisfireRule(policy, grace_ms=20 * SECOND, lane="live")  # type: ignore[arg-type]
+    assert late([Unqueued(1, MINUTE, planned_ms=MINUTE + 20 * SECOND + 1)], rule, HOUR) == Late()
+    in_time = late([Unqueued(1, MINUTE, planned_ms=MINUTE + 20 * SECOND)], rule, 2 * HOUR)
+    assert [each.run_id for each in in_time.closes] == ([1] if policy == "skip" else [])
+
+
 def test_what_is_older_than_the_window_is_not_caught_up() -> None:
     rule = MisfireRule("latest", window_ms=HOUR)
     old = "skipped: misfire: older than its window"

@@ -41,19 +41,19 @@ MOVES: Final = {
 
 
 class Dice:
-    """A story for each number, whatever happens in it: picks are taken modulo what there is when they are played."""
+    """Whatever happens in a story: picks are taken modulo what there is when a move is made."""
 
     def __init__(self, number: int) -> None:
         self._random = Random(number)
         self.one_of = self._random.choice
 
-    def story(self, steps: int) -> list[Move]:
+    def opening(self) -> list[Move]:
+        """Calendars, jobs, workers, and perhaps limits."""
         first = [("calendar", CalendarDocument("freeze", tenant, windows=((0, 1000),))) for tenant in TENANTS]
         jobs = [("apply", self.definition()) for _ in range(6)]
         workers = [("join", node, 1 + number) for number, node in enumerate(NODES)]
         limits = [self.move(name) for name in ("limit_tenant", "limit_pool") if self.one_of((False, True))]
-        moves = self._random.choices(list(MOVES), list(MOVES.values()), k=steps)
-        return [*first, *jobs, *workers, *limits, *(self.move(name) for name in moves)]
+        return [*first, *jobs, *workers, *limits]
 
     def move(self, name: str) -> Move:
         drawn = getattr(self, f"_{name}", None)

@@ -1,7 +1,7 @@
 """Both stores, and what they both say: every move of a story is made in both, and everything is compared."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -23,13 +23,14 @@ class Pair:
         self.done: Counter[str] = Counter()
         self.batches = 0
 
-    async def play(self, story: Sequence[Move]) -> None:
+    async def begin(self) -> None:
         for twin in self.twins:
             await twin.begin(BEGIN_MS)
         self._compare(*[await twin.rows() for twin in self.twins])
-        for name, *args in story:
-            await getattr(self, name)(*args)
-        self._count()
+
+    async def make(self, move: Move) -> None:
+        name, *args = move
+        await getattr(self, name)(*args)
 
     async def _do(self, verb: str, *args: Any, **more: Any) -> Any:
         (one, rows), (other, others) = [await twin.do(verb, *args, **more) for twin in self.twins]
@@ -46,8 +47,8 @@ class Pair:
         self.rows = one
         self.done.update(f"waits for {each['gate']}" for each in one["queue"] if each["gate"])
 
-    def _count(self) -> None:
-        """What has happened, at the end of a story."""
+    def end(self) -> None:
+        """Count what has happened in this story."""
         self.done["stories"] += 1
         self.done.update(f"run {run['state']}" for run in self.rows["runs"])
         self.done.update(f"attempt {each['outcome']}" for each in self.rows["attempts"])
@@ -235,17 +236,3 @@ async def opened_pair(postgres_url: str) -> AsyncIterator[Pair]:
             assert len(fleet[2]) == SHARDS
             twins.append(Twin(*fleet))
         yield Pair(*twins)
-
-
-async def shortened(story: list[Move], fails: Callable[[list[Move]], Awaitable[Exception | None]]) -> list[Move]:
-    """Without the moves that it does not need to fail: first many at once, then one by one."""
-    size = max(1, len(story) // 2)
-    while size:
-        at = len(story)
-        while at > 0:
-            shorter = story[: max(0, at - size)] + story[at:]
-            if await fails(shorter) is not None:
-                story = shorter
-            at -= size
-        size //= 2
-    return story

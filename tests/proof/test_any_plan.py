@@ -19,8 +19,6 @@ from fleetcron.store.store import Store
 from tests.store.engines import change, hand_cranked
 from tests.worker.shop import BEGIN_MS, Job, Shop, ok
 
-pytestmark = pytest.mark.soak  # not yet bounded for the short run
-
 RUNS = 12
 KEYED = Job(1, overlap="allow", max_running=1, key="k")
 

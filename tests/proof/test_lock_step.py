@@ -7,14 +7,24 @@ same hand, through the verbs of the store and the real policies, and after each 
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from tests.proof.drawn import Dice, Move
-from tests.proof.pair import opened_pair, shortened
+from tests.proof.drawn import MOVES, Dice, Move
+from tests.proof.pair import Pair, opened_pair
+from tests.services.postgres import Template
+from tests.soak.rounds import Soak, Tally
 
-pytestmark = pytest.mark.soak  # not yet bounded for the short run
+EXAMPLES: Final = 500  # of the long suite
+A_ROUND: Final = 50
+STEPS: Final = 50
+NUMBERS: Final = st.integers(0, 2**32)
+WEIGHTED: Final = [name for name, times in MOVES.items() for _ in range(times)]
 
 # What must have happened, so that nobody compares empty tables: in any share, and in a long one.
 OFTEN: Final = (
@@ -28,42 +38,79 @@ RARELY: Final = (
 )  # fmt: skip
 
 
-def told_in_lock_step(postgres_url: str, numbers: range, steps: int) -> Counter[str]:
-    """The stories of these numbers. What has happened in them."""
+class LockStep(RuleBasedStateMachine):
+    """Hypothesis draws which move comes next, and a number from which everything about it follows; when a story fails
+    it leaves out every move that is not needed for that."""
 
-    async def tell() -> Counter[str]:
-        async with opened_pair(postgres_url) as pair:
+    def __init__(self, runner: asyncio.Runner, pair: Pair) -> None:
+        super().__init__()
+        self._runner, self._pair = runner, pair
+        runner.run(pair.begin())
 
-            async def fails(story: list[Move]) -> Exception | None:
-                try:
-                    await pair.play(story)
-                except Exception as error:
-                    return error
-                return None
+    @initialize(number=NUMBERS)
+    def opens(self, number: int) -> None:
+        for move in Dice(number).opening():
+            self._make(move)
 
-            for number in numbers:
-                story = Dice(number).story(steps)
-                if await fails(story) is not None:
-                    short = await shortened(story, fails)
-                    text = "\n".join(map(str, short))
-                    raise AssertionError(f"story {number}:\n{text}") from await fails(short)
-            return pair.done
+    @rule(name=st.sampled_from(WEIGHTED), number=NUMBERS)
+    def goes_on(self, name: str, number: int) -> None:
+        self._make(Dice(number).move(name))
+        self._pair.done["moves"] += 1
 
-    done = asyncio.run(tell())
-    print(f"\n{dict(sorted(done.items()))}")
-    return done
+    def _make(self, move: Move) -> None:
+        self._runner.run(self._pair.make(move))
+
+    def teardown(self) -> None:
+        self._pair.end()
+
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as found:
+        yield found
+
+
+def in_lock_step(runner: asyncio.Runner, postgres_url: str, number: int, examples: int, steps: int) -> Counter[str]:
+    """The stories of this number. What has happened in them."""
+    opening = opened_pair(postgres_url)
+    pair = runner.run(opening.__aenter__())
+    try:
+        run_state_machine_as_test(
+            seed(number)(lambda: LockStep(runner, pair)),  # type: ignore[arg-type]
+            settings=settings(
+                max_examples=examples,
+                stateful_step_count=steps + 1,  # the opening is one
+                deadline=None,
+                database=None,
+                phases=[Phase.generate, Phase.shrink],
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    finally:
+        runner.run(opening.__aexit__(None, None, None))
+    print(f"\n{dict(sorted(pair.done.items()))}")
+    return pair.done
 
 
 @pytest.mark.timeout(600)  # a story that fails is told again and again, until it is short
-def test_both_stores_say_and_keep_the_same(postgres18_url: str) -> None:
+def test_both_stores_say_and_keep_the_same(runner: asyncio.Runner, postgres18_url: str) -> None:
     """I12, S4-38: the bounded share."""
-    done = told_in_lock_step(postgres18_url, range(12), 60)
+    done = in_lock_step(runner, postgres18_url, 3, 5, STEPS)
     assert [what for what in OFTEN if not done[what]] == []
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("part", range(6))
-def test_both_stores_say_and_keep_the_same_for_long(postgres18_url: str, part: int) -> None:
-    done = told_in_lock_step(postgres18_url, range(1_000 + part * 100, 1_100 + part * 100), 60)
-    assert [what for what in (*OFTEN, *RARELY) if not done[what]] == []
+def test_both_stores_say_and_keep_the_same_for_long(
+    runner: asyncio.Runner, store_template18: Template, soak: Soak
+) -> None:
+    goal = {"story": EXAMPLES, "move": EXAMPLES * STEPS}
+    suite = soak.suite("both stores in lock step", "both", goal=goal, seed=1000)
+    for number in suite.rounds(EXAMPLES // A_ROUND + 1):
+        with store_template18.copy() as url:
+            done = in_lock_step(runner, url, suite.seed + number, A_ROUND, STEPS)
+        assert [what for what in (*OFTEN, *RARELY) if not done[what]] == []
+        runs = sum(many for what, many in done.items() if what.startswith("run "))
+        attempts = sum(many for what, many in done.items() if what.startswith("attempt "))
+        suite.over({"story": done["stories"], "move": done["moves"]}, Tally(Counter(runs=runs, attempts=attempts)))
+    suite.check()

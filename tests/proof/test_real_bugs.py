@@ -31,8 +31,6 @@ from fleetcron.times.instants import parse_instant, to_ms
 from tests.scheduler.world import EVERYTHING, FOR_EVER_MS, SHARDS, TENANT, Slow, World, opened_world
 from tests.store.engines import hand_cranked, opened
 
-pytestmark = pytest.mark.soak  # not yet bounded for the short run
-
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 NOON = to_ms(parse_instant("2026-06-10T12:00:00Z"))
 LOOKAHEAD = 20 * SECOND

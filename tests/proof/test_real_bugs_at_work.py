@@ -21,8 +21,6 @@ from tests.worker.crew import Crew, job
 from tests.worker.plays import ENGINES, HOUR, NOON, SECOND, Seen, played
 from tests.worker.shop import Job, Shop, ok
 
-pytestmark = pytest.mark.soak  # not yet bounded for the short run
-
 DAY = 24 * HOUR
 
 

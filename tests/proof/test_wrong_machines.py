@@ -1,157 +1,85 @@
-"""Real processes whose machine has a wrong clock (libfaketime), and tables that change while workers are at work."""
+"""Real processes whose machine has a wrong clock, which jumps while they work (libfaketime)."""
 
 import asyncio
-import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from random import Random
 from time import monotonic
+from typing import Final
 
 import pytest
 
-from fleetcron.errors import StoreUnavailable
-from fleetcron.store import migrations
-from fleetcron.store.migrations import Migration, known, migrate
-from tests.faults.nursery import Nursery, nursery
-from tests.faults.work_fleet import COMMANDS, LOAD, Member, Siege, create, rows_of, store_of
-from tests.services import debian
-from tests.services.guard import Guard
+from tests.faults.fleet import until
+from tests.faults.work_fleet import COMMANDS, LOAD, Siege, create, rows_of
+from tests.faults.work_stage import Sieges
+from tests.proof.wrong_clocks import Machine, Machines, cpu_s
+from tests.soak.rounds import Soak
 
-pytestmark = pytest.mark.soak  # not yet bounded for the short run
-
-MINUTE_MS = 60_000
-BUSY = 0.7  # of a core: what a loop would take that does not sleep is all of it
-
-
-@dataclass
-class Machines:
-    """Where processes are born whose clock is wrong by so much, as libfaketime writes it."""
-
-    library: Path
-    guard: Guard
-    folder: Path
-    stack: ExitStack
-
-    def with_clock(self, shift: str, monkeypatch: pytest.MonkeyPatch) -> Nursery:
-        with monkeypatch.context() as changed:
-            changed.setenv("LD_PRELOAD", str(self.library))
-            changed.setenv("FAKETIME", shift)
-            changed.setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-            changed.setenv("FAKETIME_NO_CACHE", "0")
-            made = nursery(self.guard, self.folder, "tests.proof.wrong_clock_node", waits=False)
-            return self.stack.enter_context(made)
+MINUTE_S: Final = 60
+DAY_S: Final = 1440 * MINUTE_S
+BUSY: Final = 0.7  # of a core: what a loop would take that does not sleep is all of it
+JUMPS: Final = (DAY_S, -DAY_S, 4 * MINUTE_S, -4 * MINUTE_S, MINUTE_S, -MINUTE_S, 0.7, -0.7, 0)
+MANY: Final = 52  # jumps in the long suite
+A_ROUND: Final = 26
 
 
-@pytest.fixture
-def machines(guard: Guard, tmp_path: Path) -> Iterator[Machines]:
-    try:
-        tree = debian.unpack("faketime", ("libfaketime",), 1, print)
-    except debian.NoPackages as reason:
-        pytest.skip(f"libfaketime cannot be had here: {reason}")
-    [library] = tree.glob("usr/lib/*/faketime/libfaketime.so.1")
-    with ExitStack() as stack:
-        yield Machines(library, guard, tmp_path, stack)
-
-
-def cpu_s(member: Member) -> float:
-    fields = Path(f"/proc/{member.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-@pytest.mark.parametrize(
-    "shifts",
-    [("+1d", "-4m"), pytest.param(("-1d", "+4m"), marks=pytest.mark.soak)],
-    ids=["a day ahead, four minutes behind", "a day behind, four minutes ahead"],
-)
-def test_processes_with_wrong_clocks(
-    postgres_siege: Siege, machines: Machines, shifts: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+def with_wrong_clocks(
+    siege: Siege,
+    machines: Sequence[Machine],
+    jumps: Sequence[tuple[int, float]],
+    tell: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """S0-10, S2-41, I4: whatever their machines say, nothing starts early or twice, and nobody spins."""
-    siege = postgres_siege
-    right = siege.cradle
+    """Nodes on these machines and nobody else. `jumps` says whose clock is set, and how wrong it is then."""
+    here, names = siege.cradle, [f"wrong-{number}" for number in range(len(machines))]
+
+    async def is_known(name: str, seconds: float) -> bool:
+        """The node has noticed how wrong its clock is, and has told the others."""
+        found = await asyncio.to_thread(rows_of, siege.url, "SELECT node_id, clock_offset_ms FROM nodes")
+        [node] = [row for row in found if row["node_id"].startswith(f"{name}-")]
+        return bool(abs(node["clock_offset_ms"] + seconds * 1000) < 400)  # what the database is ahead of it
 
     async def scenario() -> None:
         await create(siege.url, [*LOAD, *COMMANDS])
-        for name, shift in zip(("ahead", "behind"), shifts, strict=True):
-            siege.cradle = machines.with_clock(shift, monkeypatch)
+        for name, machine in zip(names, machines, strict=True):
+            siege.cradle = machine.cradle
             siege.survivor(name)
-        siege.cradle = right
-        for name in ("ahead", "behind"):
-            await siege.begun(3, node=name)
-        nodes = await asyncio.to_thread(rows_of, siege.url, "SELECT clock_offset_ms FROM nodes")
-        assert sorted(round(abs(node["clock_offset_ms"]) / MINUTE_MS) for node in nodes) == [4, 24 * 60]
-        began, used = monotonic(), {name: cpu_s(siege.members[name]) for name in ("ahead", "behind")}
-        await siege.begun(len(siege.said("start")) + 20)
-        for name, before in used.items():
-            share = (cpu_s(siege.members[name]) - before) / (monotonic() - began)
+        siege.cradle = here
+        for name in names:
+            await siege.begun(2, node=name)
+        began, used = monotonic(), [cpu_s(siege.members[name].pid) for name in names]
+        for number, (which, seconds) in enumerate(jumps, 1):
+            machines[which].set(seconds)
+            await until(lambda which=which, seconds=seconds: is_known(names[which], seconds))
+            await siege.begun(len(siege.said("start", node=names[which])) + 2, node=names[which])
+            tell(number)
+        for name, before in zip(names, used, strict=True):
+            share = (cpu_s(siege.members[name].pid) - before) / (monotonic() - began)
             print(f"\n{name}: {share:.2f} of a core")
             assert share < BUSY, name
         await siege.heals()
 
     asyncio.run(scenario())
-    verdict = siege.check()
+
+
+def test_clocks_are_wrong_and_jump(postgres_siege: Siege, machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S0-10, S2-41, I4: a day ahead and four minutes behind; then one jumps back by two days and the other ahead.
+    Whatever their machines say, nothing starts early or twice, nothing is lost, and nobody spins."""
+    wrong = [machines.machine(seconds, monkeypatch) for seconds in (DAY_S, -4 * MINUTE_S)]
+    with_wrong_clocks(postgres_siege, wrong, [(0, -DAY_S), (1, 4 * MINUTE_S)])
+    verdict = postgres_siege.check()
     assert verdict.attempts["lost"] == 0
-    assert verdict.attempts["succeeded"] > 15
+    assert verdict.attempts["succeeded"] > 10
 
 
-MORE = (
-    "ALTER TABLE runs ADD COLUMN colour TEXT;\n"
-    "ALTER TABLE leases ADD COLUMN colour TEXT;\n"
-    "CREATE TABLE colours (name TEXT PRIMARY KEY);\n"
-    "CREATE INDEX runs_by_colour ON runs (colour) WHERE colour IS NOT NULL"
-)
-
-
-@pytest.fixture
-def newer(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """This process is a newer version of the program; those at work are not."""
-
-    def become() -> None:
-        def knows(engine: str) -> tuple[Migration, ...]:
-            own = known(engine)
-            return (*own, Migration(len(own) + 1, "colours", MORE))
-
-        monkeypatch.setattr(migrations, "known", knows)
-
-    return become
-
-
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
-def test_tables_change_under_work(store: str, newer: Callable[[], None], request: pytest.FixtureRequest) -> None:
-    """S2-31: a newer version brings its migration while workers of the old one are at work: nobody is lost, nothing is
-    done twice, nobody has to be restarted."""
-    siege: Siege = request.getfixturevalue(f"{store}_siege")
-
-    async def scenario() -> None:
-        await create(siege.url, [*LOAD, *COMMANDS])
-        for name in ("one", "other"):
-            siege.survivor(name, isolation="inline")
-            await siege.begun(3, node=name)
-        async with store_of(siege.url) as old:
-            newer()
-            took = await migrated(old.engine)
-        print(f"\nmigrated in {took:.2f} s")
-        for name in ("one", "other"):
-            await siege.begun(len(siege.said("start", node=name)) + 5, node=name)
-        await siege.heals()
-
-    asyncio.run(scenario())
-    verdict = siege.check()
-    assert verdict.attempts["lost"] == 0
-    assert verdict.events["worker_lost"] == verdict.events["finish_refused"] == 0
-    assert verdict.events["schema_migrated"] >= 1
-    for member in siege.members.values():
-        assert not member.has_logged("everything is stopped")
-
-
-async def migrated(engine: migrations.Altering) -> float:
-    """Seconds of the try that succeeded. One that meets a long transaction gives up, and is made again."""
-    async with asyncio.timeout(30):
-        while True:
-            began = monotonic()
-            try:
-                assert len(await migrate(engine)) == 1
-                return monotonic() - began
-            except StoreUnavailable:
-                await asyncio.sleep(0.05)
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_fifty_jumps(postgres_sieges: Sieges, machines: Machines, soak: Soak, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = soak.suite("the clocks of nodes jump", "postgres", goal={"clock jump": MANY}, seed=8)
+    suite.notes = ["by a second, a minute, four minutes, a day, ahead and back"]
+    wrong = [machines.machine(0, monkeypatch) for _ in range(3)]
+    for number in suite.rounds(MANY // A_ROUND):
+        chance = Random(f"{suite.seed} {number}")
+        jumps = [(turn % len(wrong), chance.choice(JUMPS)) for turn in range(A_ROUND)]
+        with postgres_sieges.begun() as siege:
+            with_wrong_clocks(siege, wrong, jumps, suite.tell)
+            suite.over({"clock jump": A_ROUND}, siege.judged())
+    suite.check()

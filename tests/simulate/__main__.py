@@ -1,36 +1,39 @@
 """`python -m tests.simulate SEED`: play one world, tell what broke, and make it smaller. `--seeds A:B`: many worlds.
+`--score NAMES`: known-bad variants of the code, until each is caught.
 
---minutes N  --without FAULT  --only FAULT,FAULT  --variant NAME  --dense  --no-shrink  --json  --resume FILE
+--minutes N  --without FAULT  --only FAULT,FAULT  --variant NAME  --kind dense  --no-shrink  --json
+--at-once N  --resume FILE  --first  --most N
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.simulate.campaign import Wanted, apart, batches, bound
+from tests.simulate.campaign import Prepare, Wanted, apart, as_it_is
+from tests.simulate.scoring import clean, scored
 from tests.simulate.shrinking import shrunk
+from tests.simulate.soaking import Tally, progress
 from tests.simulate.variants import VARIANTS
 
 
 def main() -> int:
     asked = _arguments()
-    prepare = VARIANTS[asked.variant].apply if asked.variant else _nothing
+    prepare = VARIANTS[asked.variant].apply if asked.variant else as_it_is
+    if asked.score is not None:
+        return _score(asked)
+    if asked.seeds is not None:
+        return _many(prepare, asked)
+    return _one(_wanted(asked.seed, asked), prepare, asked)
+
+
+def _wanted(seed: int, asked: argparse.Namespace) -> Wanted:
     only = None if asked.only is None else tuple(filter(None, asked.only.split(",")))
-
-    def world(seed: int) -> Wanted:
-        return Wanted(seed, asked.minutes, tuple(asked.without), only, asked.variant, asked.dense)
-
-    return _one(world(asked.seed), prepare, asked) if asked.seeds is None else _many(world, prepare, asked)
+    return Wanted(seed, asked.minutes, tuple(asked.without), only, asked.variant, asked.kind)
 
 
-def _nothing() -> None:
-    """The code as it is."""
-
-
-def _one(wanted: Wanted, prepare: Callable[[], None], asked: argparse.Namespace) -> int:
+def _one(wanted: Wanted, prepare: Prepare, asked: argparse.Namespace) -> int:
     [result] = list(apart([wanted], prepare))
     if asked.json:
         print(json.dumps(asdict(result)))
@@ -44,42 +47,36 @@ def _one(wanted: Wanted, prepare: Callable[[], None], asked: argparse.Namespace)
     return 0 if result.is_good else 1
 
 
-def _many(world: Callable[[int], Wanted], prepare: Callable[[], None], asked: argparse.Namespace) -> int:
+def _many(prepare: Prepare, asked: argparse.Namespace) -> int:
     first, _, last = asked.seeds.partition(":")
-    seeds = range(int(first), int(last))
-    done = _done(asked.resume)
-    failed = [seed for seed, is_good in done.items() if not is_good and seed in seeds]
-    count, cpu_s = sum(seed in seeds for seed in done), 0.0
-    before = count
-    for result in batches([world(seed) for seed in seeds if seed not in done], prepare):
-        count += 1
-        cpu_s += result.cpu_s
-        if not result.is_good:
-            failed.append(result.seed)
-        if asked.resume is not None:
-            with asked.resume.open("a") as file:
-                print(json.dumps({"seed": result.seed, "laws": result.laws}), file=file)
-        if asked.json:
-            print(json.dumps(asdict(result)), flush=True)
-        elif not result.is_good:
-            print(result.story, flush=True)
-        if count % 50 == 0 or count == len(seeds):
-            each_s = cpu_s / max(1, count - before)
-            print(
-                f"{count}/{len(seeds)}: {bound(len(failed), count)}; {each_s:.2f} s each", file=sys.stderr, flush=True
-            )
-        if failed and asked.first:
-            break
-    return 1 if failed else 0
+    tally = Tally(range(int(first), int(last)), asked.resume)
+    with progress(tally) as show:
+        for result in apart([_wanted(seed, asked) for seed in tally.left()], prepare, asked.at_once):
+            tally.add(result)
+            if asked.json:
+                print(json.dumps(asdict(result)), flush=True)
+            elif not result.is_good:
+                print(result.story, flush=True)
+            show(tally)
+            if tally.failed and asked.first:
+                break
+    print(tally, file=sys.stderr)
+    return 1 if tally.failed else 0
 
 
-def _done(path: Path | None) -> dict[int, bool]:
-    if path is None or not path.exists():
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        return {}
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    return {row["seed"]: not row["laws"] for row in rows}
+def _score(asked: argparse.Namespace) -> int:
+    """Whoever survives has a reason in variants.py; whoever is caught is caught by what is wrong with it."""
+    names = asked.score.split(",") if asked.score != "all" else list(VARIANTS)
+    missed = []
+    for score in scored(names, asked.most, asked.at_once):
+        print(json.dumps(asdict(score)) if asked.json else score, flush=True)
+        if not score.laws and VARIANTS[score.name].hidden is None:
+            missed.append(score.name)
+        if score.laws and asked.compared and (found := clean(score)).laws:
+            print(found.story, flush=True)
+            missed.append(f"{score.name}, where the code as it is breaks a law too")
+    print(f"missed {len(missed)} of {len(names)}{': ' if missed else ''}{', '.join(missed)}", file=sys.stderr)
+    return 1 if missed else 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -89,8 +86,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("--only")
     parser.add_argument("--variant", choices=sorted(VARIANTS))
-    parser.add_argument("--dense", action="store_true", help="more to do all the time")
+    parser.add_argument("--kind", choices=("plain", "dense", "crowded"), default="plain")
     parser.add_argument("--seeds", help="A:B, many worlds")
+    parser.add_argument("--score", help="names of variants, or all")
+    parser.add_argument("--most", type=int, default=100, help="worlds for one variant")
+    parser.add_argument("--compared", action="store_true", help="play the world that caught it with the code as it is")
+    parser.add_argument("--at-once", type=int, default=1, help="processes")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--first", action="store_true", help="stop at the first that fails")

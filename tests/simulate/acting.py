@@ -5,7 +5,8 @@ from random import Random
 from fleetcron.executors.assignment import Assignment
 from fleetcron.model.outcome import Failed, Fault, Snoozed
 from fleetcron.simulate.work import Act
-from tests.simulate.scenario import LATE_HANDLER, Scenario
+from tests.simulate.jobs import LATE_HANDLER
+from tests.simulate.scenario import Scenario
 
 BOOM = Failed(Fault("boom", "as it was told to"))
 

@@ -56,6 +56,8 @@ class People:
             await self._store.limits.put_pool(name, fields, actor="people")
 
     async def define(self) -> None:
+        for calendar in self._scenario.calendars:
+            await self.patiently(lambda given=calendar: self.desk.put_calendar(given))  # type: ignore[misc]
         await self.patiently(lambda: self.desk.apply(self._scenario.definitions))
 
     async def change_limit(self, what: tuple[Any, ...]) -> None:

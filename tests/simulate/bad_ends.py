@@ -71,6 +71,14 @@ def retry_before_its_time() -> None:
     put(store_ends, "_not_early", lambda row, become: become)
 
 
+def dead_without_an_event() -> None:
+    put(store_ends, "_dead", lambda settled: ())
+
+
+def ends_leave_their_leases() -> None:
+    text("attempts_finish", ("DELETE FROM leases WHERE", "DELETE FROM leases WHERE false AND"))
+
+
 def lost_is_not_counted() -> None:
     real = settle.settle
 

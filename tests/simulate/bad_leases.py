@@ -5,7 +5,7 @@ from typing import Any
 from fleetcron.clock import Clock
 from fleetcron.policy import choose
 from fleetcron.simulate.work import SimulatedHands
-from fleetcron.store.workers import Seen, Worker
+from fleetcron.store.workers import Seen, Worker, Workers
 from fleetcron.upkeep import loop as upkeep
 from fleetcron.upkeep import lost as upkeep_lost
 from fleetcron.upkeep.lost import Watch
@@ -44,6 +44,15 @@ def reaper_without_guard() -> None:
     )
 
 
+def forsake_without_life() -> None:
+    forsake = Workers.forsake
+
+    async def anything(self: Workers, node_id: str, settle: Any, *, started_ms: int | None = None) -> Any:
+        return await forsake(self, node_id, settle)
+
+    put(Workers, "forsake", anything)
+
+
 def unknown_renewal_counts() -> None:
     beat = WorkerLease.beat
 
@@ -65,9 +74,25 @@ def renewal_counts_from_the_reply() -> None:
         done = await beat(self, joining=joining)
         if done and self._until_ms is not None:
             self._until_ms = self._clock.monotonic_ms() + self._ttl_ms - self.margin_ms
+            self._allow(self._until_ms + self.margin_ms * 3 // 4)
         return done
 
     put(WorkerLease, "beat", late)
+
+
+def no_margin() -> None:
+    made = WorkerLease.__init__
+
+    def init(self: WorkerLease, *arguments: Any, **options: Any) -> None:
+        made(self, *arguments, **options)
+        self.margin_ms = 0
+
+    put(WorkerLease, "__init__", init)
+
+
+def reply_counts_and_no_margin() -> None:
+    no_margin()
+    renewal_counts_from_the_reply()
 
 
 def drain_stops_the_heartbeat_first() -> None:
@@ -80,8 +105,12 @@ def drain_stops_the_heartbeat_first() -> None:
     put(WorkerLoop, "_drain", stopped)
 
 
-def who_loses_its_lease_goes_on() -> None:
+def lost_lease_stops_nothing() -> None:
     put(Hands, "drop", lambda self, why, grace_s: None)
+
+
+def who_loses_its_lease_goes_on() -> None:
+    lost_lease_stops_nothing()
     no_dead_mans_switch()
 
 

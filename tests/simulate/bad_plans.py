@@ -2,16 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from fleetcron.coordination.holder import Holder
+from fleetcron.model.definition import Definition
 from fleetcron.model.shard import Held
 from fleetcron.policy import misfire, overlap
+from fleetcron.scheduler.loop import Scheduler
 from fleetcron.store.cursors import Advanced, Cursors
 from fleetcron.store.engine import Script
 from fleetcron.store.statements import Statements, parse
 from fleetcron.store.written import Ok, Unknown
 from fleetcron.times.timetable import Timetable
+from fleetcron.worker import loop as worker_loop
 from tests.simulate.changing import put, text, without_index
 
 
@@ -96,6 +100,21 @@ def no_guard_of_ticks() -> None:
     no_fence()
 
 
+def only_the_key() -> None:
+    no_compare_and_set()
+    no_fence()
+
+
+def only_the_compare_and_set() -> None:
+    no_unique_tick()
+    no_fence()
+
+
+def only_the_fence() -> None:
+    no_unique_tick()
+    no_compare_and_set()
+
+
 def unwritten_plans_are_forgotten() -> None:
     """A plan in memory that logs errors and goes on: who was planned once is not planned again."""
     advance, due = Cursors.advance, Cursors.due
@@ -125,6 +144,25 @@ def recovery_drops_silently() -> None:
         )
 
     put(misfire, "_answer", silent)
+
+
+def looks_each_minute() -> None:
+    step = Scheduler.step
+
+    async def rarely(self: Scheduler) -> int:
+        return 60_000 if await step(self) else 0
+
+    put(Scheduler, "step", rarely)
+
+
+def no_calendars() -> None:
+    timing = Definition.timing
+    put(Definition, "timing", lambda self, created_ms: replace(timing(self, created_ms), calendars=(), tenant=""))
+
+
+def served_as_they_come() -> None:
+    numbers = count()
+    put(worker_loop, "ranks", lambda wanted, shares: ([next(numbers) for _ in wanted], {}))
 
 
 def no_jitter() -> None:

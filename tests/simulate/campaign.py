@@ -4,20 +4,29 @@ does not come to an end is told as one that failed."""
 import gc
 import json
 import os
+import selectors
 import signal
 import sys
 import time
+import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 from tests.simulate.laws import judged
-from tests.simulate.scenario import Scenario, drawn
+from tests.simulate.scenario import Scenario, crowded, drawn
 from tests.simulate.story import told
 from tests.simulate.world import World, trace
 
 LONGEST_S = 120  # of the processor, for one world
 BATCH = 8
+
+Prepare: TypeAlias = Callable[[], None]
+
+
+def as_it_is() -> None:
+    """The code is not changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +38,24 @@ class Wanted:
     without: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
     variant: str | None = None
-    is_dense: bool = False
+    kind: str = "plain"  # dense: more to do all the time; crowded: more than can be done
 
     def scenario(self) -> Scenario:
-        return drawn(self.seed, self.minutes, self.without, self.only, is_dense=self.is_dense)
+        if self.kind == "crowded":
+            return crowded(self.seed, self.minutes)
+        return drawn(self.seed, self.minutes, self.without, self.only, is_dense=self.kind == "dense")
+
+    def words(self, *, variant: bool = True) -> list[str]:
+        """For `python -m tests.simulate`."""
+        words = [str(self.seed)]
+        words += [f"--minutes={self.minutes:g}"] if self.minutes != 20.0 else []
+        words += [f"--without={kind}" for kind in self.without]
+        words += [f"--only={','.join(self.only)}"] if self.only is not None else []
+        words += [f"--variant={self.variant}"] if self.variant and variant else []
+        return words + ([f"--kind={self.kind}"] if self.kind != "plain" else [])
 
     def command(self) -> str:
-        words = ["python -m tests.simulate", str(self.seed)]
-        words += [f"--minutes {self.minutes:g}"] if self.minutes != 20.0 else []
-        words += [f"--without {kind}" for kind in self.without]
-        words += [f"--only {','.join(self.only)}"] if self.only is not None else []
-        words += [f"--variant {self.variant}"] if self.variant else []
-        words += ["--dense"] if self.is_dense else []
-        return " ".join(words)
+        return " ".join(["python -m tests.simulate", *self.words()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,57 +91,90 @@ def play(wanted: Wanted) -> Result:
     )
 
 
-def apart(wanted: Sequence[Wanted], prepare: Callable[[], None] = lambda: None) -> Iterator[Result]:
-    """In a process of its own, which is not cleaned up."""
+def apart(
+    wanted: Sequence[Wanted], prepare: Prepare = as_it_is, at_once: int = 1, batch: int = BATCH
+) -> Iterator[Result]:
+    """In processes of their own, which are not cleaned up: batches, so many of them at the same time."""
+    waiting = deque(wanted[start : start + batch] for start in range(0, len(wanted), batch))
+    running: set[_Batch] = set()
+    try:
+        with selectors.DefaultSelector() as pipes:
+            while waiting or running:
+                while waiting and len(running) < at_once:
+                    one = _begun(waiting.popleft(), prepare)
+                    running.add(one)
+                    pipes.register(one.pipe, selectors.EVENT_READ, one)
+                for key, _ in pipes.select():
+                    one = key.data
+                    yield from one.results()
+                    if one.is_over:
+                        pipes.unregister(one.pipe)
+                        running.remove(one)
+                        left = one.buried()
+                        if left:  # it died in the first of these
+                            yield _no_end(left[0])
+                            waiting.extendleft([left[1:]] if left[1:] else [])
+    finally:
+        for one in running:
+            os.kill(one.process, signal.SIGKILL)
+            one.buried()
+
+
+@dataclass(eq=False, slots=True)
+class _Batch:
+    wanted: Sequence[Wanted]
+    process: int
+    pipe: int
+    answered: int = 0
+    is_over: bool = False
+    _text: bytes = b""
+
+    def results(self) -> Iterator[Result]:
+        block = os.read(self.pipe, 1 << 16)
+        self.is_over = not block
+        *lines, self._text = (self._text + block).split(b"\n")
+        for line in lines:
+            self.answered += 1
+            yield Result(**json.loads(line))
+
+    def buried(self) -> Sequence[Wanted]:
+        """What it has not answered."""
+        os.close(self.pipe)
+        os.waitpid(self.process, 0)
+        return self.wanted[self.answered :]
+
+
+def _begun(wanted: Sequence[Wanted], prepare: Prepare) -> _Batch:
     there, here = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(there)
         _in_the_child(wanted, prepare, here)
     os.close(here)
-    answered = 0
-    with os.fdopen(there) as lines:
-        for line in lines:
-            answered += 1
-            yield Result(**json.loads(line))
-    os.waitpid(child, 0)
-    if answered < len(wanted):
-        lost = wanted[answered]
-        yield Result(
-            lost.seed,
-            "",
-            LONGEST_S,
-            0,
-            0,
-            ["no end"],
-            f"seed {lost.seed}: no end, or the process died\nagain: {lost.command()}",
-        )
-        if answered + 1 < len(wanted):
-            yield from apart(wanted[answered + 1 :], prepare)
+    return _Batch(wanted, child, there)
 
 
-def _in_the_child(wanted: Sequence[Wanted], prepare: Callable[[], None], out: int) -> None:
+def _no_end(wanted: Wanted) -> Result:
+    story = f"seed {wanted.seed}: no end, or the process died\nagain: {wanted.command()}"
+    return Result(wanted.seed, "", LONGEST_S, 0, 0, ["no end"], story)
+
+
+def _in_the_child(wanted: Sequence[Wanted], prepare: Prepare, out: int) -> None:
     code = 1
     try:
         prepare()
         gc.disable()
         for each in wanted:
             signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
-            line: dict[str, Any] = asdict(play(each))
-            os.write(out, json.dumps(line).encode() + b"\n")
+            line = json.dumps(asdict(play(each))).encode() + b"\n"
+            while line:
+                line = line[os.write(out, line) :]
         code = 0
     except BaseException as error:  # told, and the parent counts who is missing
-        import traceback
-
         traceback.print_exception(error, file=sys.stderr)
         sys.stderr.flush()
     finally:
         os._exit(code)
-
-
-def batches(wanted: Sequence[Wanted], prepare: Callable[[], None] = lambda: None) -> Iterator[Result]:
-    for start in range(0, len(wanted), BATCH):
-        yield from apart(wanted[start : start + BATCH], prepare)
 
 
 def bound(failures: int, worlds: int) -> str:

@@ -1,16 +1,18 @@
 """What the laws look at: the record of a world in order, and the ticks that every job must have had, enumerated by the
 slow reference of tests/scheduler."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from hashlib import sha256
 from json import loads
 from typing import Any
 
+from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.definition import Definition
-from fleetcron.model.rules import EveryEntry
+from fleetcron.model.rules import CronEntry, Entry, EveryEntry
 from fleetcron.times import zones
 from tests.scheduler.enumerator import Book, Ticks, ticks_of
 from tests.simulate.record import Begun, Record, Row
@@ -40,16 +42,25 @@ class Stretch:
     definition: Definition
     state: str  # active, paused, cancelled, finished; deleted
     created_ms: int
+    book: Book
     on_resume: str | None = None
     resumed: str | None = None  # how a paused stretch ended: resume, cancel, delete; None: it has not
 
     @cached_property
+    def rule(self) -> Ticks:
+        return ticks_of(self.definition, self.created_ms, self.book)
+
+    @cached_property
     def around(self) -> list[int]:
         """Its ticks and their neighbours."""
-        found: Ticks = ticks_of(self.definition, self.created_ms, Book(_tables(self.definition)))
-        return sorted(found.outside_days(self.begin - _ROUND_MS, self.end + _ROUND_MS))
+        low, high, windows = self.begin - _ROUND_MS, self.end + _ROUND_MS, self.rule.windows
+        plain = self.rule.outside_days(low, high)
+        found = {tick for tick in plain if not any(start <= tick < end for start, end in windows)}
+        if self.rule.defer:
+            found |= {end for start, end in windows if any(start <= tick < end for tick in plain)}
+        return sorted(found)
 
-    @property
+    @cached_property
     def ticks(self) -> list[int]:
         return self.around[bisect_right(self.around, self.begin) : bisect_right(self.around, self.end)]
 
@@ -58,13 +69,13 @@ class Stretch:
         return self.around[at] if at < len(self.around) else None
 
     def start(self, tick: int) -> int:
-        """When the run of a tick may start: delayed by less than the jitter, and before the next tick."""
+        """When the run of a tick may start: delayed by less than the jitter, before the next tick and blackout."""
         if not self.definition.jitter_ms:
             return tick
         following = self.following(tick)
-        room = min(self.definition.jitter_ms, self.definition.jitter_ms if following is None else following - tick)
-        seed = f"{self.definition.tenant}/{self.definition.name}"
-        return tick + int.from_bytes(sha256(seed.encode()).digest()[:8], "big") % room
+        room = [self.definition.jitter_ms, *(start - tick for start, _ in self.rule.windows if start > tick)]
+        room += [] if following is None else [following - tick]
+        return tick + _hashed(f"{self.definition.tenant}/{self.definition.name}") % min(room)
 
     def late_after(self, tick: int) -> int:
         """Who plans it after this instant is late."""
@@ -75,9 +86,11 @@ class Stretch:
         return min(bounds)
 
 
-def _tables(definition: Definition) -> dict[str, str]:
+def _book(calendars: Sequence[CalendarDocument], definition: Definition) -> Book:
+    known = {each.name: each for each in calendars if each.tenant == definition.tenant}
     names = [getattr(entry, "timezone", None) for entry in definition.schedule]
-    return {name: _table(name) for name in names if name is not None and name != "UTC"}
+    names += [known[use.name].timezone for use in definition.calendars]
+    return Book({name: _table(name) for name in names if name is not None and name != "UTC"}, known)
 
 
 @cache
@@ -94,6 +107,8 @@ class Evidence:
         self.attempts: dict[int, list[Row]] = _grouped(tables["attempts"], "run_id")
         self.ledger: dict[str, list[Row]] = _grouped(tables["ledger"], "job_id")
         self.finals: dict[tuple[int, int], Row] = {(row["run_id"], row["round"]): row for row in tables["seen_finals"]}
+        self._runs_of: dict[str, list[Row]] = _grouped(tables["runs"], "job_id")
+        self._ticks: dict[str, dict[int, Stretch]] = {}
         self.begun: dict[int, list[Begun]] = defaultdict(list)
         for each in record.begun:
             self.begun[each.stay.run_id].append(each)
@@ -105,7 +120,7 @@ class Evidence:
         return len(self.record.shifts) > 1
 
     def runs_of(self, job_id: str) -> list[Row]:
-        return [row for row in self.runs.values() if row["job_id"] == job_id]
+        return self._runs_of.get(job_id, [])
 
     def first_final(self, run: Row) -> Row | None:
         """How it ended before anybody replayed it."""
@@ -120,8 +135,9 @@ class Evidence:
             after = loads(row["after"])
             end = rows[at + 1]["at_ms"] if at + 1 < len(rows) else self.record.ended_ms
             state = "deleted" if row["action"] == "delete" else after["state"]
-            definition = _anchored(Definition.from_document(after), created_ms)
-            found.append(Stretch(row["at_ms"], end, definition, state, created_ms, after["on_resume"]))
+            definition = _plain(Definition.from_document(after), created_ms)
+            book = _book(self.scenario.calendars, definition)
+            found.append(Stretch(row["at_ms"], end, definition, state, created_ms, book, after["on_resume"]))
         for at, each in enumerate(found):
             if each.state == "paused":
                 endings = [row["action"] for row in rows[at + 1 :] if row["action"] in ("resume", "cancel", "delete")]
@@ -133,26 +149,47 @@ class Evidence:
 
     def ticks(self, job_id: str) -> dict[int, Stretch]:
         """Every tick that must have an answer, and the stretch to which it belongs."""
-        found: dict[int, Stretch] = {}
-        for each in self.stretches[job_id]:
-            if each.state == "active" or (each.state == "paused" and each.resumed is not None):
-                found |= dict.fromkeys(each.ticks, each)
-        most = self.definitions[job_id].max_ticks
-        return found if most is None else dict(sorted(found.items())[:most])
+        if job_id not in self._ticks:
+            found: dict[int, Stretch] = {}
+            for each in self.stretches[job_id]:
+                if each.state == "active" or (each.state == "paused" and each.resumed is not None):
+                    found |= dict.fromkeys(each.ticks, each)
+            most = self.definitions[job_id].max_ticks
+            self._ticks[job_id] = found if most is None else dict(sorted(found.items())[:most])
+        return self._ticks[job_id]
 
     def lines_of(self, job_id: str, tick: int) -> list[Row]:
         return [row for row in self.ledger.get(job_id, ()) if row["from_ms"] <= tick <= row["to_ms"]]
 
 
-def _anchored(definition: Definition, created_ms: int) -> Definition:
-    """Without an anchor intervals count from the whole second in which the job was created."""
-    entries = tuple(
-        EveryEntry(each.every_ms, created_ms - created_ms % 1000)
-        if isinstance(each, EveryEntry) and each.anchor_ms is None
-        else each
-        for each in definition.schedule
-    )
-    return replace(definition, schedule=entries)
+def _plain(definition: Definition, created_ms: int) -> Definition:
+    """Without what depends on the job: intervals without an anchor count from the whole second in which it was created,
+    and H is a number."""
+    seed = f"{definition.tenant}/{definition.name}"
+    return replace(definition, schedule=tuple(_plain_entry(each, seed, created_ms) for each in definition.schedule))
+
+
+def _plain_entry(entry: Entry, seed: str, created_ms: int) -> Entry:
+    if isinstance(entry, EveryEntry) and entry.anchor_ms is None:
+        return EveryEntry(entry.every_ms, created_ms - created_ms % 1000)
+    if isinstance(entry, CronEntry) and "H" in entry.cron:
+        parts = entry.cron.split()
+        names = ("second", "minute", "hour", "day", "month", "weekday")[6 - len(parts) :]
+        return replace(entry, cron=" ".join(_chosen(*each, seed) for each in zip(parts, names, strict=True)))
+    return entry
+
+
+def _chosen(text: str, field: str, seed: str) -> str:
+    """H is one of sixty for this job; H/n begins with one of n."""
+    if not text.startswith("H"):
+        return text
+    every = int(text[2:]) if "/" in text else None
+    first = _hashed(f"{seed}\n{field}") % (every or 60)
+    return str(first) if every is None else f"{first}-59/{every}"
+
+
+def _hashed(text: str) -> int:
+    return int.from_bytes(sha256(text.encode()).digest()[:8], "big")
 
 
 def _grouped(rows: list[Row], column: str) -> dict[Any, list[Row]]:
@@ -160,9 +197,3 @@ def _grouped(rows: list[Row], column: str) -> dict[Any, list[Row]]:
     for row in rows:
         found[row[column]].append(row)
     return found
-
-
-def near(values: list[int], at: int) -> list[int]:
-    """The neighbours of a value in an ordered list, for messages."""
-    place = bisect_left(values, at)
-    return values[max(0, place - 1) : place + 2]

@@ -14,6 +14,12 @@ STEPS: Final = (
     "worker.forsaken", "worker.join", "worker.renew",
 )  # fmt: skip
 
+# What nodes ask the store for; a fault may be aimed at one of them.
+VERBS: Final = (
+    "Attempts.finish", "Attempts.hand_back", "Claims.claim", "Cursors.advance", "Workers.bury", "Workers.forsake",
+    "Workers.join", "Workers.leave", "Workers.renew",
+)  # fmt: skip
+
 
 class Blow(NamedTuple):
     """Something that happens at an instant and lasts for a while."""
@@ -117,6 +123,13 @@ def _rolling(scenario: Scenario, chance: Random) -> Iterator[Blow]:
         yield Blow(at_s, "rolling", None, chance.uniform(1, 20))
 
 
+def _aimed(scenario: Scenario, chance: Random) -> Iterator[Blow]:
+    """Requests of one kind arrive late, get lost, or their answers do, or come when hardly anybody waits any more."""
+    for at_s in _times(scenario, chance, 60):
+        how, share = chance.choice(("late", "late", "back", "there", "slow")), chance.choice((0.3, 0.7, 0.95))
+        yield Blow(at_s, "aimed", None, chance.uniform(5, 60), (chance.choice(VERBS), how, share))
+
+
 def _limits(scenario: Scenario, chance: Random) -> Iterator[Blow]:
     """People change limits and hold runs back: it is not to lose anything."""
     for at_s in _times(scenario, chance, 100):
@@ -135,5 +148,5 @@ def _limits(scenario: Scenario, chance: Random) -> Iterator[Blow]:
 _DRAW: Final[dict[str, Callable[[Scenario, Random], Iterator[Blow]]]] = {
     "kill": _kills, "step": _steps, "freeze": _freezes, "cut": _cuts, "lossy": _lossy, "straggle": _straggle,
     "slow": _slow, "down": _down, "node_clock": _node_clock, "database_clock": _database_clock, "outage": _outage,
-    "rolling": _rolling, "limits": _limits,
+    "rolling": _rolling, "limits": _limits, "aimed": _aimed,
 }  # fmt: skip

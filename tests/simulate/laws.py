@@ -26,6 +26,7 @@ LAWS: Final[tuple[Law, ...]] = (
     work.i7_final_is_final,
     work.i8_attempts_without_holes,
     work.i9_no_stale_token,
+    work.i9_who_renews_is_not_lost,
     work.i10_fair_shares,
     work.i11_conservation,
     work.i12_one_story,

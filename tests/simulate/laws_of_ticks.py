@@ -124,29 +124,34 @@ def _wrong_misfire(seen: Evidence, run: Row, final: Row) -> str | None:
     following = stretch.following(run["scheduled_for_ms"])
     grace_ms = seen.definitions[run["job_id"]].misfire.grace_ms
     due_ms = run["run_after_ms"]
+    if run["created_ms"] > due_ms + grace_ms:
+        return "it was late when it was planned: it had its answer"
     earliest_ms = due_ms + min(grace_ms, 2_000 if following is None else stretch.start(following) - due_ms)
     return None if at_ms >= min(earliest_ms, due_ms + 2_000) else "it was not late"
 
 
 def i1_overlap_is_decided_by_facts(seen: Evidence) -> Iterator[Violation]:
-    """I1: a live tick is skipped for overlap exactly if the live run before it was not final when it was due."""
+    """I1: a live tick is skipped for overlap exactly if the live run before it was not final when it was due. No live
+    tick is skipped because of a replayed run: where it stood in the line before may count or not."""
     if seen.clock_was_set:
         return  # what was final at an instant is not told by a clock that went back
     for job_id, definition in seen.definitions.items():
         if definition.overlap.policy != "skip":
             continue
-        ticks: list[tuple[Row, Row]] = []
+        before: list[tuple[Row, Row]] = []
         for run in sorted(seen.runs_of(job_id), key=lambda row: row["scheduled_for_ms"]):
             final = seen.first_final(run)
             if run["kind"] == "tick" and final is not None and final["lane"] == "live":
-                overlaps = _overlaps(ticks, run["run_after_ms"])
+                never_replayed = [each for each in before if each[0]["round"] == 0]
+                found = {_overlaps(some, run["run_after_ms"]) for some in (before, never_replayed)}
                 skipped = final["state"] == "skipped"
                 elsewhere = (final["reason"] or "").startswith(("upstream", "misfire"))
-                if skipped and not overlaps and not elsewhere:
+                if skipped and found == {False} and not elsewhere:
                     yield Violation("I1", f"run {run['run_id']} was skipped and did not overlap", run["run_id"], job_id)
-                if overlaps and not skipped and any(each.stay.attempt == 1 for each in seen.begun[run["run_id"]]):
+                began = any(each.stay.begun_s * 1000 <= final["at_ms"] for each in seen.begun[run["run_id"]])
+                if found == {True} and not skipped and began:  # who is replayed later is never skipped
                     yield Violation("I1", f"run {run['run_id']} overlapped and was not skipped", run["run_id"], job_id)
-                ticks.append((run, final))
+                before.append((run, final))
 
 
 def _overlaps(before: list[tuple[Row, Row]], due_ms: int) -> bool:

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.simulate.evidence import Evidence, Violation
+from tests.simulate.jobs import LATE_HANDLER
 from tests.simulate.record import Begun, Row, Trouble
-from tests.simulate.scenario import LATE_HANDLER
 
 _SAID: Final = {"succeeded": "succeeded", "failed": "failed", "timed_out": "timedout", "snoozed": "snoozed"}
 _NEVER_BEGUN: Final = ("skipped", "expired", "merged")
 _SLACK_MS: Final = 100
 _SLA_S: Final = 1.0
+_BOOT_S: Final = 20.0  # until then a fleet that starts has taken its shards
 
 
 def i3_one_attempt_at_a_time(seen: Evidence) -> Iterator[Violation]:
@@ -123,8 +124,12 @@ def _started_in_time(seen: Evidence, run: Row) -> Iterator[Violation]:
     is_plain &= not str(getattr(definition.run, "function", "")).startswith(LATE_HANDLER)
     if not is_plain or final is None or final["lane"] != "live" or run["run_id"] in seen.record.asked_to_cancel:
         return
+    stretch = seen.ticks(run["job_id"]).get(run["scheduled_for_ms"])
+    if stretch is None:
+        return  # another law says so
     begun = seen.begun[run["run_id"]]
-    due_s = (run["run_after_ms"] - seen.scenario.begin_ms) / 1000
+    due_s = (max(run["run_after_ms"], stretch.begin) - seen.scenario.begin_ms) / 1000
+    due_s = max(due_s, _BOOT_S)
     slots = min(
         int(part.split("=")[1])
         for slot in seen.scenario.slots
@@ -137,7 +142,7 @@ def _started_in_time(seen: Evidence, run: Row) -> Iterator[Violation]:
     ]  # fmt: skip
     if len(rivals) >= slots:
         return  # perhaps it had to wait for a slot
-    if not begun or begun[0].stay.begun_s > max(due_s, (run["created_ms"] - seen.scenario.begin_ms) / 1000) + _SLA_S:
+    if not begun or begun[0].stay.begun_s > due_s + _SLA_S:
         when = f"after {begun[0].stay.begun_s - due_s:.2f} s" if begun else "never"
         yield Violation("I5", f"run {run['run_id']} of {definition.name} started {when}", run["run_id"], at_s=due_s)
 
@@ -179,7 +184,7 @@ def _explains(seen: Evidence, trouble: Trouble, node_id: str, claimed_s: float, 
     if trouble.to_s < claimed_s - ttl_s - 2:
         return False
     match trouble.kind:
-        case "kill" | "step" | "outage" | "lossy" | "straggle" | "slow":
+        case "kill" | "step" | "outage" | "lossy" | "straggle" | "aimed" | "slow":
             return True
         case "freeze" | "cut" | "down":  # a short one is survived
             return lasts_s >= 0.25 * ttl_s
@@ -234,6 +239,15 @@ def i9_no_stale_token(seen: Evidence) -> Iterator[Violation]:
             how = "never began there" if each is None else f"was {each.ending and each.ending.how}"
             text = f"attempt {row['attempt']} of run {row['run_id']} on {row['node_id']} is {row['outcome']}, and {how}"
             yield Violation("I9", text, row["run_id"], at_s=row["at_ms"] / 1000)
+
+
+def i9_who_renews_is_not_lost(seen: Evidence) -> Iterator[Violation]:
+    """I9: a worker is declared lost only when it has been silent for a whole lease, whatever any clock of the fleet
+    says: whoever declares it so on older knowledge is stale."""
+    for row in seen.record.tables["seen_burials"]:
+        if row["silent_ms"] < seen.scenario.ttl_s * 999 - 5:
+            text = f"{row['node_id']} was declared lost {row['silent_ms']} ms after it had renewed its lease"
+            yield Violation("I9", text, at_s=row["at_ms"] / 1000)
 
 
 def i10_fair_shares(seen: Evidence) -> Iterator[Violation]:

@@ -18,13 +18,24 @@ class Network:
     lost_back: float = 0.0
     late: float = 0.0
     slow: float = 0.0
+    aimed: dict[str, tuple[str, float]] = field(default_factory=dict)  # by verb: there, back, late, slow; and a share
 
-    def trip(self, process: str) -> Trip:
+    def trip(self, process: str, verb: str) -> Trip:
         slot = process.partition(".")[0]
         there_s: float | None = self._delay_s()
         back_s: float | None = self._delay_s()
         if self.late and self.chance.random() < self.late:  # carried out long after its sender gave up
-            return Trip(self.deadline_s + self.chance.uniform(0.0, 9.0), None)
+            return self._too_late()
+        if verb in self.aimed and self.chance.random() < self.aimed[verb][1]:
+            match self.aimed[verb][0]:
+                case "late":
+                    return self._too_late()
+                case "there":
+                    return Trip(None, None)
+                case "back":
+                    return Trip(there_s, None)
+                case "slow":
+                    return Trip(there_s, 0.95 * self.deadline_s)
         if slot in self.no_way_there or (self.lost_there and self.chance.random() < self.lost_there):
             there_s = None
         if slot in self.no_way_back or (self.lost_back and self.chance.random() < self.lost_back):
@@ -39,7 +50,11 @@ class Network:
     def heal(self) -> None:
         self.no_way_there.clear()
         self.no_way_back.clear()
+        self.aimed.clear()
         self.lost_there = self.lost_back = self.late = self.slow = 0.0
+
+    def _too_late(self) -> Trip:
+        return Trip(self.deadline_s + self.chance.uniform(0.0, 9.0), None)
 
     def _delay_s(self) -> float:
         if self.slow and self.chance.random() < self.slow:

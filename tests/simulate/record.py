@@ -22,6 +22,15 @@ CREATE TABLE seen_withdrawn (run_id INTEGER PRIMARY KEY, at_ms INTEGER);
 CREATE TABLE seen_claims (run_id INTEGER, attempt INTEGER, node_id TEXT, at_ms INTEGER);
 CREATE TABLE seen_cancels (run_id INTEGER, attempt INTEGER, reason TEXT, at_ms INTEGER);
 CREATE TABLE seen_attempts (run_id INTEGER, attempt INTEGER, node_id TEXT, outcome TEXT, at_ms INTEGER);
+CREATE TABLE seen_beats (node_id TEXT PRIMARY KEY, at_ms INTEGER);
+CREATE TABLE seen_burials (node_id TEXT, silent_ms INTEGER, at_ms INTEGER);
+CREATE TRIGGER seen_join AFTER INSERT ON workers
+BEGIN INSERT OR REPLACE INTO seen_beats VALUES (NEW.node_id, seen_ms()); END;
+CREATE TRIGGER seen_beat AFTER UPDATE OF beat ON workers
+BEGIN UPDATE seen_beats SET at_ms = seen_ms() WHERE node_id = NEW.node_id; END;
+CREATE TRIGGER seen_burial AFTER INSERT ON events WHEN NEW.kind = 'worker_lost'
+BEGIN INSERT INTO seen_burials SELECT node_id, seen_ms() - at_ms, seen_ms() FROM seen_beats
+    WHERE node_id = NEW.detail ->> 'worker'; END;
 CREATE TRIGGER seen_attempt AFTER INSERT ON attempts
 BEGIN INSERT INTO seen_attempts VALUES (NEW.run_id, NEW.attempt, NEW.node_id, NEW.outcome, seen_ms()); END;
 CREATE TRIGGER seen_final AFTER UPDATE OF finished_ms ON runs
@@ -68,6 +77,7 @@ BEGIN INSERT INTO seen_cancels VALUES (NEW.run_id, NEW.attempt, NEW.cancel, seen
 _TABLES: Final = (
     "jobs", "job_revisions", "runs", "ledger", "gaps", "attempts", "events", "queue", "upcoming", "leases", "cursors",
     "seen_finals", "seen_wrongs", "seen_created", "seen_withdrawn", "seen_claims", "seen_cancels", "seen_attempts",
+    "seen_burials",
 )  # fmt: skip
 
 

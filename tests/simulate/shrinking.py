@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.simulate.campaign import Result, Wanted, apart
+from tests.simulate.campaign import Prepare, Result, Wanted, apart
 
 _MINUTES = (2.0, 5.0, 10.0, 15.0)
 
 
-def shrunk(wanted: Wanted, failed: Result, prepare: Callable[[], None], tell: Callable[[str], None]) -> Result:
+def shrunk(wanted: Wanted, failed: Result, prepare: Prepare, tell: Callable[[str], None]) -> Result:
     law, best, result = failed.laws[0], wanted, failed
 
     def still_fails(each: Wanted) -> bool:

@@ -1,14 +1,10 @@
 """I10 in worlds that have more work than slots."""
 
-import pytest
-
 from tests.simulate.evidence import Evidence
 from tests.simulate.laws import judged
 from tests.simulate.laws_of_work import i10_fair_shares
 from tests.simulate.scenario import crowded
 from tests.simulate.world import World
-
-pytestmark = pytest.mark.soak  # not yet bounded for the short run
 
 
 def test_backlogged_tenants_get_their_share() -> None:

@@ -6,19 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from fleetcron.errors import StoreUnavailable
+from fleetcron.config import load
+from fleetcron.errors import ConfigError, StoreUnavailable
 from fleetcron.model.definition import Definition
-from fleetcron.model.rules import EveryEntry, OverlapRule
+from fleetcron.model.rules import EveryEntry, MisfireRule, OverlapRule, RetryRule
 from fleetcron.model.target import PythonTarget
 from fleetcron.model.transition import Transition
 from fleetcron.scheduler.backfill import backfill
+from fleetcron.simulate.database import Trip
 from fleetcron.store.written import Refused
+from tests.simulate.jobs import LATE_HANDLER, Manner
 from tests.simulate.laws import judged
 from tests.simulate.record import Record
-from tests.simulate.scenario import LATE_HANDLER, Manner, Scenario, small
+from tests.simulate.scenario import Scenario, small
 from tests.simulate.world import World
-
-pytestmark = pytest.mark.soak  # not yet bounded for the short run
 
 Script = Callable[[World], Awaitable[None]]
 
@@ -133,6 +134,103 @@ def test_a_beginning_that_failed_half_way_is_begun_again() -> None:
     [run] = [row for row in record.tables["runs"] if row["state"] == "cancelled"]
     last = [row for row in record.tables["attempts"] if row["run_id"] == run["run_id"]][-1]
     assert last["outcome"] == "cancelled"
+
+
+def test_what_an_unanswered_claim_got_is_not_forgotten() -> None:
+    """The replies of a claim got lost for longer than two renewals. The safety net gave up what that claim had got, the
+    next reply started it all the same, and so did whoever claimed it again: two attempts at once."""
+    scenario = small(job("long", 30), minutes=3)
+    scenario = replace(scenario, manners={"long": Manner("ok", (20.0, 20.0))})
+    until_s: list[float] = []
+
+    async def script(world: World) -> None:
+        real = world.network.trip
+
+        def trip(process: str, verb: str) -> Trip:
+            now_s = world.loop.time()
+            if not until_s and now_s > 35 and world.people._runs("run_id IN (SELECT run_id FROM queue)"):
+                until_s.append(now_s + 0.7 * scenario.ttl_s)
+            is_lost = verb == "Claims.claim" and bool(until_s) and now_s < until_s[0]
+            return Trip(0.001, None) if is_lost else real(process, verb)
+
+        world.network.trip = trip  # type: ignore[method-assign]
+
+    record = played(scenario, script)
+    claimed_s = {row["run_id"]: row["at_ms"] / 1000 for row in record.tables["seen_claims"]}
+    assert max(each.stay.begun_s - claimed_s[each.stay.run_id] for each in record.begun) > scenario.ttl_s / 2
+    assert {row["outcome"] for row in record.tables["attempts"]} == {"succeeded"}
+
+
+def test_a_handler_that_came_while_nobody_heard_is_found() -> None:
+    """A worker had its handler by now and asked for the runs that waited for it; the request was lost, and they waited
+    for ever. (A claim that came late, and still lacked the handler, parked them with the same end.)"""
+    scenario = small(job("late", 30, LATE_HANDLER, overlap=OverlapRule("allow")), minutes=3)
+    lost: list[str] = []
+
+    async def script(world: World) -> None:
+        await asyncio.sleep(70)
+        real = world.network.trip
+
+        def trip(process: str, verb: str) -> Trip:
+            if verb == "Workers.look_again" and not lost:
+                lost.append(process)
+                return Trip(None, None)
+            return real(process, verb)
+
+        world.network.trip = trip  # type: ignore[method-assign]
+        world.acting.is_healed = True
+
+    record = played(scenario, script)
+    assert lost
+    assert {row["state"] for row in record.tables["runs"]} == {"succeeded"}
+
+
+def test_what_a_worker_gives_up_is_settled_by_the_rule_of_its_job() -> None:
+    """A worker that began anew gave up its old attempts under the default rule, which forgives five losses."""
+    scenario = small(job("once", 60, retry=RetryRule(max_losses=1)), minutes=3)
+    scenario = replace(scenario, manners={"once": Manner("ok", (50.0, 50.0))})
+    world = World(scenario)
+
+    async def live(until_s: float) -> None:
+        while not world.record.begun:
+            await asyncio.sleep(1)
+        world.network.no_way_there.add("n0")
+        await asyncio.sleep(3 * scenario.ttl_s)  # it has given up writing how they ended
+        world.network.heal()
+
+    world.people.live = live  # type: ignore[method-assign]
+    record = world.run()
+    run = record.tables["runs"][0]
+    assert (run["state"], run["attempt"], run["losses"]) == ("dead", 1, 1)
+
+
+def test_the_misfire_rule_is_asked_once() -> None:
+    """A job was resumed with `latest`: one run for all its ticks. It was planned late, on purpose, in the live lane;
+    whoever queued it asked the misfire rule of the job again, and that one said skip."""
+    rule = MisfireRule("skip", grace_ms=10_000, lane="live")
+    scenario = small(job("paused", 20, misfire=rule), minutes=5)
+
+    async def script(world: World) -> None:
+        await asyncio.sleep(30)
+        await world.people.desk.pause("default", "paused", "latest")
+        await asyncio.sleep(195 - world.loop.time())  # the newest tick is late
+        await world.people.desk.resume("default", "paused")
+
+    record = played(scenario, script)
+    [run] = [row for row in record.tables["runs"] if row["covers"] > 1]
+    assert (run["state"], run["covers"]) == ("succeeded", 8)
+
+
+def test_a_worker_finds_what_is_planned_ahead_without_a_hint() -> None:
+    """Whoever plans more than ten seconds ahead tells no worker; one that was allowed to sleep for twenty found the run
+    when it was too late."""
+    with pytest.raises(ConfigError, match=r"worker\.poll"):
+        load(None, {}, {"worker.poll": "9s"})
+    rule = MisfireRule("skip", grace_ms=2_000)
+    scenario = small(job("soon", 12, overlap=OverlapRule("allow"), misfire=rule), minutes=3)
+    scenario = replace(scenario, settings=scenario.settings | {"scheduler.lookahead": "20s", "worker.poll": "8s"})
+    record = played(scenario)
+    assert {row["state"] for row in record.tables["runs"]} == {"succeeded"}
 
 
 def _never(*facts: object) -> Transition:

@@ -13,12 +13,14 @@ from tests.simulate import bad_ends, bad_leases, bad_plans
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """`faults` are those that its worlds have. `hidden`: why nobody can catch it; None: somebody must."""
+    """`faults` are those that its worlds have. `hidden`: why nobody can catch it; None: somebody must. `kind` of world:
+    dense, plain or crowded."""
 
     what: str
     apply: Callable[[], None]
     faults: tuple[str, ...]
     hidden: str | None = None
+    kind: str = "dense"
 
 
 _SERIAL: Final = "one transaction at a time decides in these worlds, so what was read is still true when it is written"
@@ -44,6 +46,8 @@ VARIANTS: Final[dict[str, Variant]] = {
     "retry_before_its_time": Variant(
         "a retry ignores backoff and tick", bad_ends.retry_before_its_time, ("kill", "database_clock")
     ),
+    "dead_without_an_event": Variant("nobody is told of dead runs", bad_ends.dead_without_an_event, ()),
+    "ends_leave_their_leases": Variant("an end leaves its lease behind", bad_ends.ends_leave_their_leases, ()),
     "lost_is_not_counted": Variant("lost attempts cost nothing", bad_ends.lost_is_not_counted, ("kill", "freeze")),
     "no_watching": Variant("an expired lease is taken at once", bad_leases.no_watching, ("database_clock",)),
     "leases_by_node_clocks": Variant(
@@ -52,8 +56,10 @@ VARIANTS: Final[dict[str, Variant]] = {
     "reaper_without_guard": Variant(
         "whoever was seen is buried, whatever he did since",
         bad_leases.reaper_without_guard,
-        ("straggle", "freeze", "cut"),
-        "not caught: a burial must come late, in the moment in which the buried has begun anew",
+        ("aimed", "freeze", "cut"),
+    ),
+    "forsake_without_life": Variant(
+        "an old life gives up what the new one holds", bad_leases.forsake_without_life, ("aimed", "freeze", "cut")
     ),
     "unknown_renewal_counts": Variant(
         "a renewal without an answer counts", bad_leases.unknown_renewal_counts, ("cut",)
@@ -64,18 +70,32 @@ VARIANTS: Final[dict[str, Variant]] = {
         ("slow", "freeze", "cut"),
         "replies come within the deadline of a call, and the margin is longer than that",
     ),
+    "no_margin": Variant(
+        "work stops when the lease ends",
+        bad_leases.no_margin,
+        ("cut",),
+        "a lease counts from when its renewal was sent, whoever watches it from when he saw it: that is later",
+    ),
+    "reply_counts_and_no_margin": Variant(
+        "a lease counts from the reply, and there is no margin", bad_leases.reply_counts_and_no_margin, ("aimed", "cut")
+    ),
     "drain_stops_the_heartbeat_first": Variant(
         "who drains does not renew", bad_leases.drain_stops_the_heartbeat_first, ("rolling",)
     ),
     "who_loses_its_lease_goes_on": Variant(
         "a lost lease stops nothing", bad_leases.who_loses_its_lease_goes_on, ("cut", "freeze")
     ),
+    "lost_lease_stops_nothing": Variant(
+        "a lost lease stops nothing, but handlers are not allowed to go on",
+        bad_leases.lost_lease_stops_nothing,
+        ("cut",),
+        "the dead man's switch ends them before the lease does",
+    ),
     "no_dead_mans_switch": Variant("handlers go on without their worker", bad_leases.no_dead_mans_switch, ("freeze",)),
     "hand_back_without_owner": Variant(
         "anybody hands back anything",
         bad_leases.hand_back_without_owner,
-        ("rolling", "freeze", "straggle"),
-        "not caught: who has lost its lease hands nothing back, only a late request could",
+        ("rolling", "aimed"),
     ),
     "start_by_the_nodes_clock": Variant(
         "the node's clock starts runs", bad_leases.start_by_the_nodes_clock, ("node_clock",)
@@ -106,6 +126,14 @@ VARIANTS: Final[dict[str, Variant]] = {
         ("straggle", "freeze", "cut"),
         "the cursor's compare-and-set lets nobody plan a tick twice",
     ),
+    "only_the_key": Variant(
+        "no compare-and-set, no fence", bad_plans.only_the_key, ("straggle", "freeze", "cut", "asking")
+    ),
+    # a cursor does not guard the gaps: two that believe to hold a shard decide the same piece
+    "only_the_compare_and_set": Variant(
+        "no key, no fence", bad_plans.only_the_compare_and_set, ("straggle", "freeze", "cut")
+    ),
+    "only_the_fence": Variant("no key, no compare-and-set", bad_plans.only_the_fence, ("straggle", "freeze", "cut")),
     "no_guard_of_ticks": Variant(
         "no key, no compare-and-set, no fence", bad_plans.no_guard_of_ticks, ("straggle", "freeze", "cut")
     ),
@@ -115,9 +143,14 @@ VARIANTS: Final[dict[str, Variant]] = {
     "recovery_drops_silently": Variant(
         "what is too old gets no answer", bad_plans.recovery_drops_silently, ("outage",)
     ),
+    "looks_each_minute": Variant("a scheduler looks once a minute", bad_plans.looks_each_minute, ()),
+    "no_calendars": Variant("calendars are ignored", bad_plans.no_calendars, (), kind="plain"),
+    "served_as_they_come": Variant(
+        "whoever comes first is served first", bad_plans.served_as_they_come, (), kind="crowded"
+    ),
     "no_jitter": Variant("jitter is ignored", bad_plans.no_jitter, ()),
     "skip_by_who_looks_when": Variant(
-        "overlap is judged when somebody looks", bad_plans.skip_by_who_looks_when, ("down", "freeze", "kill")
+        "overlap is judged when somebody looks", bad_plans.skip_by_who_looks_when, ("down", "freeze", "limits")
     ),
     "no_key_on_leases": Variant("no unique key on leases", bad_plans.no_key_on_leases, ("kill", "straggle"), _SERIAL),
     "claim_without_looking_at_keys": Variant(

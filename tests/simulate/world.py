@@ -28,7 +28,8 @@ from tests.simulate.scenario import ASKING, Scenario, Slot
 # How often schedulers look for jobs that keep failing: every two seconds would be a third of all requests.
 failing._EVERY_S = 15.0  # type: ignore[misc]
 _AFTER_S: Final = 60.0  # how long a healed world goes on before its jobs are paused
-_PATIENCE_S: Final = 900.0  # until then everything must be final
+_PATIENCE_S: Final = 900.0  # so long nothing may be open without anything becoming final
+_LONGEST_S: Final = 7_200.0  # until then everything must be
 _SAMPLE_S: Final = 10.0
 _BUSY: Final = 2_000  # requests between two samples: somebody asks again and again
 _STRAY: Final = """
@@ -138,8 +139,11 @@ class World:
         await asyncio.sleep(_AFTER_S)
         await self.people.pause_all()
         self.record.say(self.loop.time(), "all jobs are paused")
-        until_s = self.loop.time() + _PATIENCE_S
+        end_s = self.loop.time() + _LONGEST_S
+        ended, until_s = 0, 0.0
         while (left := self._unsettled()) is not None:
+            if (now := self._ended()) > ended:
+                ended, until_s = now, min(self.loop.time() + _PATIENCE_S, end_s)
             if self.loop.time() > until_s:
                 self.record.unsettled = left
                 return
@@ -151,6 +155,10 @@ class World:
         gaps = [row[0] for row in connection.execute("SELECT gap_id FROM gaps WHERE noticed_ms IS NOT NULL LIMIT 5")]
         [ahead] = connection.execute("SELECT max(updated_ms) > db_now_ms() FROM jobs").fetchone()
         return f"runs {runs}, gaps {gaps}" if runs or gaps or ahead else None
+
+    def _ended(self) -> int:
+        [found] = self.database.session._open().execute("SELECT count(*) + 1 FROM seen_finals").fetchone()
+        return int(found)
 
     # -- the fleet
 
@@ -223,7 +231,7 @@ class World:
         what = " ".join(map(str, (blow.kind, blow.slot or "", f"{lasts_s:.1f} s", *blow.detail)))
         self.record.say(from_s, f"fault: {what}")
         at = len(self.record.troubles)
-        often = blow.kind in ("lossy", "straggle", "slow", "database_clock")
+        often = blow.kind in ("lossy", "straggle", "aimed", "slow", "database_clock")
         self.record.troubles.append(Trouble(blow.kind, blow.slot, from_s, from_s + lasts_s, what, often))
         ended: Callable[[], None] | None = getattr(self, "_kill_now" if blow.kind == "kill" else f"_{blow.kind}")(
             blow, place, lasts_s
@@ -271,6 +279,11 @@ class World:
     def _straggle(self, blow: Blow, place: None, lasts_s: float) -> Callable[[], None]:
         [self.network.late] = blow.detail  # type: ignore[assignment]
         return lambda: vars(self.network).update(late=0.0)
+
+    def _aimed(self, blow: Blow, place: None, lasts_s: float) -> Callable[[], None]:
+        verb, how, share = blow.detail
+        self.network.aimed[str(verb)] = (str(how), float(str(share)))
+        return lambda: vars(self.network).update(aimed={k: v for k, v in self.network.aimed.items() if k != verb})
 
     def _slow(self, blow: Blow, place: None, lasts_s: float) -> Callable[[], None]:
         [self.network.slow] = blow.detail  # type: ignore[assignment]

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import fleetcron, quick
+from tests.store.conftest import own_postgres
 
-__all__ = ["fleetcron", "quick"]
+__all__ = ["fleetcron", "own_postgres", "quick"]
 
 
 @pytest.fixture

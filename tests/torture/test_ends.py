@@ -13,6 +13,7 @@ from fleetcron.executors.process_tree import descendants
 from tests.cli.folder import Folder
 from tests.faults.fleet import until
 from tests.services.guard import alive
+from tests.services.own_postgres import OwnPostgres
 from tests.torture.places import ask, schemas, sqlite_in
 
 
@@ -88,4 +89,30 @@ def test_kill_9_leaves_a_schema_that_can_be_removed(
     said = fleetcron("torture", "--database", postgres18_database, "--clean", given="y\n").stdout
     assert f"the schema {name}, left by process" in said
     assert schemas(postgres18_database) == others
+    assert list(evidence.iterdir()) == []
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("comes_back", [True, False], ids=["comes back", "stays away"])
+def test_a_database_that_goes_away(
+    fleetcron: Folder, quick: Folder, own_postgres: OwnPostgres, evidence: Path, comes_back: bool
+) -> None:
+    """Judged like everything else if it comes back; otherwise it says what is left, and how to remove it."""
+    with fleetcron.serving("--database", own_postgres.url, "--for", "8s", command="torture") as torture:
+        torture.until("the nodes are hurt")
+        own_postgres.kill()
+        if comes_back:
+            own_postgres.start()
+        else:
+            torture.until("cannot be reached", patience_s=60)  # it says what it waits for
+        code = torture.process.wait(300)
+    said = "".join(torture.lines)
+    if comes_back:
+        assert (code, "All promises hold." in said) == (0, True), said
+    else:
+        assert (code, "could not be removed" in said, "--clean" in said) == (3, True, True), said
+        own_postgres.start()
+        quick("torture", "--database", own_postgres.url, "--clean", "--yes")
+    assert schemas(own_postgres.url) == set()
     assert list(evidence.iterdir()) == []

@@ -265,8 +265,8 @@ def test_a_broken_promise_is_found(sound: Evidence, promise: Key, damage: Damage
 
 
 def test_what_did_not_come_to_rest_is_told(sound: Evidence) -> None:
-    verdict = judge(replace(sound, unsettled=["3 runs did not end within 90 s"]))
-    assert [each.what for each in verdict.broken("settled")] == ["3 runs did not end within 90 s"]
+    verdict = judge(replace(sound, unsettled=["after 90 s 3 runs have not ended"]))
+    assert [each.what for each in verdict.broken("settled")] == ["after 90 s 3 runs have not ended"]
 
 
 def test_a_trigger_that_was_confirmed_and_vanished(sound: Evidence) -> None:

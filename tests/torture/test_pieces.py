@@ -3,9 +3,11 @@
 import asyncio
 import os
 import re
+import subprocess
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +22,8 @@ from fleetcron.times.instants import from_ms, to_ms
 from fleetcron.torture.enumerator import ticks
 from fleetcron.torture.evidence import Evidence, FaultKind
 from fleetcron.torture.ground import NAME, Facts, Owner, new_name
+from fleetcron.torture.jobs import jobs, resume_policies
+from fleetcron.torture.members import Member
 from fleetcron.torture.network import Proxy
 from fleetcron.torture.siege import Plan, Progress, Result, Wish
 from fleetcron.torture.verdict import PROMISES, Verdict, Violation
@@ -72,6 +76,29 @@ def test_an_owner_runs_until_its_process_is_gone() -> None:
     assert not me.is_running(1000)  # whatever its machine says
     assert Owner.read("a comment of somebody") is None
     assert Owner.read(None) is None
+
+
+def test_a_job_is_not_paused_so_that_it_takes_for_ever_to_catch_up() -> None:
+    """Its runs come one after the other: what it does in a pause must be less than the pause."""
+    for job in jobs(BEGIN_MS):
+        per_minute = len(
+            ticks({"schedule": [entry_document(entry) for entry in job.schedule]}, BEGIN_MS, BEGIN_MS + 60_000)
+        )
+        assert "all" not in resume_policies(job) or per_minute * job.payload["s"] < 20, job.name
+    assert sum("all" in resume_policies(job) for job in jobs(BEGIN_MS)) > 5
+
+
+def test_a_node_that_ended_by_itself_says_why(tmp_path: Path) -> None:
+    log = tmp_path / "node-1.1.log"
+    process = subprocess.Popen(["true"])
+    process.wait()
+    for text, why in (
+        ("", "it has said nothing"),
+        ("it plans runs\nKilled\n", "Killed"),
+        ("it plans runs\nerror: no database\nhint: start it\n", "no database"),
+    ):
+        log.write_text(text, "utf-8")
+        assert Member("node-1.1", process, log).farewell() == why
 
 
 # -- the network
@@ -238,14 +265,14 @@ def test_the_plan_says_everything_beforehand(capsys: pytest.CaptureFixture[str])
     Spoken().hears(plan())
     said = capsys.readouterr().out
     assert "Makes the schema x, starts 3 nodes with 19 jobs, hurts them for 60 s" in said
-    assert "(kill, edit; about 30 faults, seed 7)" in said
+    assert "(kill, edit; up to 30 faults, seed 7)" in said
     assert "removes what it has made" in said
     assert "note: look out" in said
     assert "note: without faults of the network: nobody gets through" in said
 
 
-def progress(phase: str, passed_s: float) -> Progress:
-    return Progress(phase, passed_s, 60, Counter[FaultKind]({"kill": 2, "stop": 1}), 214)
+def progress(phase: str, passed_s: float, missing: str | None = None) -> Progress:
+    return Progress(phase, passed_s, 60, Counter[FaultKind]({"kill": 2, "stop": 1}), 214, missing)
 
 
 def test_without_a_terminal_there_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -253,27 +280,43 @@ def test_without_a_terminal_there_are_lines(capsys: pytest.CaptureFixture[str]) 
     for passed_s in (0, 1, 10, 11, 19, 20):
         spoken.sees(progress("hurting", passed_s))
     spoken.sees(progress("healing", 1))
+    spoken.sees(progress("healing", 12, "7 runs have not ended"))
     assert capsys.readouterr().err.splitlines() == [
         "the nodes are hurt",
         "10 s of 60 s: 3 faults (2 kills, 1 freeze); 214 attempts",
         "20 s of 60 s: 3 faults (2 kills, 1 freeze); 214 attempts",
         "the faults are over: everything that is due gets its answer",
+        "12 s of 60 s at most: 7 runs have not ended",
     ]
 
 
 def test_a_terminal_has_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     terminal = Terminal()
+    terminal.sees(progress("starting", 3))
+    assert capsys.readouterr().err.strip() == "starting 3s"
     terminal.sees(progress("hurting", 30))
     assert "hurting [###############---------------] 30s  3 faults" in capsys.readouterr().err
     terminal.ends()
     assert capsys.readouterr().err.strip() == ""
 
 
+def test_a_torture_without_a_fault_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    def said(faults: dict[FaultKind, int]) -> str:
+        for as_json in (False, True):
+            result = Result(plan(), Verdict({}, []), Evidence({}, END_MS, []), faults, [], 4.2)
+            print_result(result, None, as_json=as_json)
+        return capsys.readouterr().out
+
+    assert said({}).count("nobody was hurt in so short a time") == 2
+    assert "nobody was hurt" not in said({"edit": 1})
+
+
 def test_a_broken_promise_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
     violations = [
         Violation("punctual", "attempt 1 began 12.0 ms early", "second", 4),
         *(Violation("answered", f"the tick {number} has no answer", "every-2s") for number in range(12)),
+        Violation("settled", "after 90 s 3 runs have not ended"),
     ]
     line = {"say": "start", "run": 4, "attempt": 1, "job": "second", "node": "node-1.1", "at_us": BEGIN_MS * 1000}
     tables: dict[str, list[Any]] = {"runs": [], "attempts": []}
@@ -289,10 +332,10 @@ def test_a_broken_promise_is_told(capsys: pytest.CaptureFixture[str], tmp_path: 
     said = capsys.readouterr().out
     assert re.search(r"^nothing starts before its time +1,204 starts +1$", said, re.MULTILINE)
     assert re.search(r"^every tick has an answer +0 ticks +12$", said, re.MULTILINE)
-    assert "Broken: 13 violations." in said
+    assert "Broken: 14 violations.\n  settled: after 90 s 3 runs have not ended\n" in said  # what says most comes first
     assert "  punctual: second run 4: attempt 1 began 12.0 ms early\n" in said
-    assert "  answered: every-2s: the tick 8 has no answer\n" in said
-    assert "… and 3 more" in said
+    assert "  answered: every-2s: the tick 7 has no answer\n" in said
+    assert "… and 4 more" in said
     assert "What happened to run 4:\n  2027-01-15T08:00:00.123Z  node-1.1: its handler begins\n" in said
     assert (
         "1 fault (1 kill). 3 runs, 4 attempts: 1 lost with their workers, and 2 writes of stale owners refused" in said

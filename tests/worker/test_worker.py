@@ -82,6 +82,27 @@ def test_a_function_gets_its_identity_and_its_result_is_stored(engine: str, requ
 
 
 @ENGINES
+def test_progress_is_seen_while_it_works(engine: str, request: pytest.FixtureRequest) -> None:
+    """S3-7: how far it is, told by the handler and read from the store."""
+    may_end = threading.Event()
+
+    def handler(ctx: Any) -> None:
+        ctx.progress(0.25, "page 1 of 4")
+        assert may_end.wait(PATIENCE_S)
+
+    async def scenario(made: Crew) -> None:
+        await made.define(job())
+        made.join()
+        run_id = await made.trigger()
+        [line] = await made.until(lambda lines: lines[0].progress is not None, run_id)
+        assert (line.run.state, line.progress, line.note) == (RunState.RUNNING, 0.25, "page 1 of 4")
+        may_end.set()
+        await made.ended(run_id)
+
+    played(request, engine, scenario, {"t:f": handler})
+
+
+@ENGINES
 def test_ticks_start_at_their_instant_and_never_before(engine: str, request: pytest.FixtureRequest) -> None:
     """S3-5, S4-17, promise 4: claimed a moment early, held until the instant."""
     delays: list[float] = []

@@ -47,6 +47,7 @@ COMMANDS: Table = {
     "lint": ("fleetcron.cli.lint", "Find what is allowed in a schedule but probably not meant."),
     "diff": ("fleetcron.cli.diff", "Compare two schedules: which ticks appear, vanish or move."),
     "simulate": ("fleetcron.cli.simulate", "Say what would run, be skipped, missed or late in a period."),
+    "torture": ("fleetcron.cli.torture", "Hurt real nodes on your own database, and judge every promise."),
     "demo": ("fleetcron.cli.demo", "Show the tick calculator at work."),
 }
 

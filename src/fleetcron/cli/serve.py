@@ -27,6 +27,7 @@ from fleetcron.config.kinds import masked
 from fleetcron.errors import StoreUnavailable
 from fleetcron.node import Node, stop_on_signals, tune_interpreter
 from fleetcron.scheduler import sync
+from fleetcron.store.jobs import Count
 
 log = logging.getLogger(__name__)
 
@@ -182,15 +183,9 @@ def _tell(report: Report) -> None:
 
 async def _greet(node: Node) -> None:
     """What this node does and where to look next: for people on standard output, for machines in the log."""
-    found = await node.store.jobs.count()
-    active, paused = found.jobs.get("active", 0), found.jobs.get("paused", 0)
-    resting = f", {paused:,} paused" if paused else ""
-    lines = [
-        f"fleetcron {__version__} serves {masked(node.config.store.url)} as {node.row.node_id}",
-        numbered(active, "active job") + resting + _next(found.next_ms, found.now_ms),
-    ]
-    if not active and not paused:
-        lines[1] = "There is no job yet: fleetcron apply -f jobs.yaml"
+    lines = [f"fleetcron {__version__} serves {masked(node.config.store.url)} as {node.row.node_id}"]
+    with suppress(StoreUnavailable):  # a node that has started goes on: its loops ask again
+        lines.append(_jobs(await node.store.jobs.count()))
     lines.append(_duty(node))
     if node.config.node.log_format == "json":
         for line in lines:
@@ -199,6 +194,14 @@ async def _greet(node: Node) -> None:
     flag = " (with the same --database)" if node.config.source_of("store.url") == "flag" else ""
     lines.append(f"Look at it: fleetcron jobs, fleetcron runs, fleetcron nodes{flag}. Stop it: Ctrl-C.")
     click.echo("\n".join(lines))
+
+
+def _jobs(found: Count) -> str:
+    active, paused = found.jobs.get("active", 0), found.jobs.get("paused", 0)
+    if not active and not paused:
+        return "There is no job yet: fleetcron apply -f jobs.yaml"
+    resting = f", {paused:,} paused" if paused else ""
+    return numbered(active, "active job") + resting + _next(found.next_ms, found.now_ms)
 
 
 def _duty(node: Node) -> str:
@@ -217,9 +220,10 @@ async def _warn(node: Node) -> None:
     """A worker tells which pools have jobs and nobody who serves them."""
     if "worker" not in node.row.roles:
         return
-    there = await served(node.store) | node.config.worker.slots().keys()
-    for line in unserved_lines(await node.store.limits.jobs_by_pool(), there):
-        log.warning(line)
+    with suppress(StoreUnavailable):  # nobody has to know at once
+        there = await served(node.store) | node.config.worker.slots().keys()
+        for line in unserved_lines(await node.store.limits.jobs_by_pool(), there):
+            log.warning(line)
 
 
 def _next(next_ms: int | None, now_ms: int) -> str:

@@ -20,6 +20,9 @@ from fleetcron.cli.moments import utc
 from fleetcron.cli.names import by_option
 from fleetcron.cli.tables import limit_option, say_more, table
 from fleetcron.cli.when import json_option, print_json
+from fleetcron.config.kinds import secret_bytes
+from fleetcron.errors import ConfigError, Mistake
+from fleetcron.executors.signature import key_of, shown
 from fleetcron.model.tenant import Tenant
 from fleetcron.store.limits import TenantLine
 from fleetcron.store.looking import Changed
@@ -29,6 +32,10 @@ from fleetcron.store.written import Written
 COMMANDS: Table = {
     "show": ("fleetcron.cli.tenants:show", "Show what a tenant may have and what it uses."),
     "set": ("fleetcron.cli.tenants:set_limits", "Set the share and the limits of a tenant."),
+    "signing-key": (
+        "fleetcron.cli.tenants:signing_key",
+        "Show what the receiver of a tenant's HTTP calls checks them with.",
+    ),
     "reset": ("fleetcron.cli.tenants:reset", "Give a tenant the defaults again."),
 }
 
@@ -115,6 +122,26 @@ def reset(database: Database, name: str, by: str, as_json: bool) -> None:
         return await store.limits.delete_tenant(name, actor=by)
 
     change(database, Tenant(name), work, as_json)
+
+
+@click.command("signing-key")
+@click.argument("name")
+@database_options
+@json_option
+def signing_key(database: Database, name: str, as_json: bool) -> None:
+    """Show the key that HTTP calls of NAME are signed with, as libraries for Standard Webhooks want it.
+
+    It follows from the secret of the fleet (executor.signing_secret) and is good for this tenant alone.
+    """
+    secret = database.config().executor.signing_secret
+    if secret is None:
+        hint = "give every worker the same: FLEETCRON_EXECUTOR__SIGNING_SECRET=$(openssl rand -base64 32)"
+        raise ConfigError([Mistake("executor.signing_secret", "is not set, so HTTP calls are not signed", hint)])
+    key = shown(key_of(secret_bytes(secret), name))
+    if as_json:
+        print_json({"tenant": name, "key": key})
+    else:
+        click.echo(key)
 
 
 async def _known(store: Store, name: str) -> TenantLine:

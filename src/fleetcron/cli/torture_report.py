@@ -1,7 +1,7 @@
 """What `fleetcron torture` shows: the plan, how far it is, the verdict, and the story of what was broken."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ _PHASES: Final = {
     "healing": "the faults are over: everything that is due gets its answer",
 }
 _BAR: Final = 30
+_NO_FAULT: Final = "nobody was hurt in so short a time, so this says little; take longer (--for) or more (--rate)"
 _NAMES: Final = {"kill": "kill", "stop": "freeze", "network": "network fault", "edit": "edit"}
 
 
@@ -52,7 +53,8 @@ class Spoken:
             click.echo(_PHASES[progress.phase], err=True)
         elif progress.passed_s >= self._said_s + _EVERY_S:
             self._said_s = progress.passed_s
-            click.echo(f"{progress.passed_s:.0f} s of {progress.of_s:.0f} s: {_so_far(progress)}", err=True)
+            of = f"{progress.passed_s:.0f} s of {progress.of_s:.0f} s" + (" at most" if progress.missing else "")
+            click.echo(f"{of}: {_so_far(progress)}", err=True)
 
     def ends(self) -> None: ...
 
@@ -64,7 +66,8 @@ class Terminal(Spoken):
         room = shutil.get_terminal_size().columns
         filled = round(_BAR * min(1.0, progress.passed_s / progress.of_s))
         bar = f"[{'#' * filled}{'-' * (_BAR - filled)}]" if progress.phase == "hurting" else ""
-        text = f"{progress.phase} {bar} {progress.passed_s:.0f}s  {_so_far(progress)}"
+        so_far = "" if progress.phase == "starting" else _so_far(progress)
+        text = " ".join(part for part in (progress.phase, bar, f"{progress.passed_s:.0f}s ", so_far) if part)
         click.echo(f"\r{shortened(text, room - 1):<{room - 1}}", nl=False, err=True)
 
     def ends(self) -> None:
@@ -89,6 +92,8 @@ def print_result(result: Result, folder: Path | None, *, as_json: bool) -> None:
         click.echo(f"a node ended by itself: {printable(ended)}")
     if result.verdict.holds:
         click.echo(click.style("All promises hold.", fg="green", bold=True))
+        if not result.faults:
+            click.echo(f"note: {_NO_FAULT}")
     else:
         _tell_violations(result)
     if folder is not None:
@@ -102,7 +107,7 @@ def print_result(result: Result, folder: Path | None, *, as_json: bool) -> None:
 
 def _plan_lines(plan: Plan) -> list[str]:
     wish = plan.wish
-    faults = f"{', '.join(plan.kinds)}; about {numbered(max(1, round(wish.for_s * wish.rate)), 'fault')}"
+    faults = f"{', '.join(plan.kinds)}; up to {numbered(max(1, round(wish.for_s * wish.rate)), 'fault')}"
     lines = [
         f"{plan.facts.database} ({'; '.join(plan.facts.details)})",
         f"Makes {plan.what}, starts {numbered(wish.nodes, 'node')} with {plan.jobs} jobs, hurts them "
@@ -117,6 +122,8 @@ def _plan_lines(plan: Plan) -> list[str]:
 
 
 def _so_far(progress: Progress) -> str:
+    if progress.phase == "healing":
+        return progress.missing or ""
     return f"{_faults(progress.faults)}; {numbered(progress.begun, 'attempt')}"
 
 
@@ -141,7 +148,7 @@ def _sum(result: Result) -> str:
 
 
 def _tell_violations(result: Result) -> None:
-    violations = result.verdict.violations
+    violations = sorted(result.verdict.violations, key=lambda each: each.job is not None)  # the general ones first
     click.echo(click.style(f"Broken: {numbered(len(violations), 'violation')}.", fg="red", bold=True))
     for violation in violations[:_VIOLATIONS]:
         click.echo(f"  {printable(_violation(violation))}")
@@ -164,13 +171,21 @@ def _violation(violation: Violation) -> str:
 # -- for programs
 
 
+def _notes(result: Result) -> Iterator[str]:
+    yield from result.plan.facts.notes
+    if result.plan.left_out is not None:
+        yield f"no faults of the network: {result.plan.left_out}"
+    if not result.faults:
+        yield _NO_FAULT
+
+
 def _as_json(result: Result, folder: Path | None) -> dict[str, Any]:
     verdict, plan, wish = result.verdict, result.plan, result.plan.wish
     return {
         "holds": verdict.holds,
         "database": plan.facts.database,
         "details": list(plan.facts.details),
-        "notes": [*plan.facts.notes, *([f"no faults of the network: {plan.left_out}"] if plan.left_out else [])],
+        "notes": list(_notes(result)),
         "seed": wish.seed,
         "nodes": wish.nodes,
         "seconds": wish.for_s,

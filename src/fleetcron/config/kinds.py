@@ -1,5 +1,6 @@
 """Kinds of values a setting can have: how each is read, what is refused and why, and how it is shown."""
 
+import base64
 import re
 from dataclasses import dataclass
 from typing import Protocol
@@ -161,6 +162,33 @@ class Several:
     def show(self, value: object) -> str:
         assert isinstance(value, tuple)
         return ",".join(value)
+
+
+@dataclass(frozen=True, slots=True)
+class SecretBytes:
+    """Bytes that nobody may guess, as base64; `whsec_` before them is allowed. Never shown, not even in complaints."""
+
+    least: int = 24
+    most: int = 64
+
+    def read(self, given: object) -> str:
+        hint = f"write {self.least} to {self.most} random bytes as base64: openssl rand -base64 32"
+        try:
+            size = len(secret_bytes(given)) if isinstance(given, str) else 0
+        except ValueError:
+            raise BadValue("this is not base64", hint) from None
+        if not self.least <= size <= self.most:
+            raise BadValue(f"a secret of {size} bytes is not from {self.least} to {self.most}", hint)
+        assert isinstance(given, str)
+        return given.strip()
+
+    def show(self, value: object) -> str:
+        return "" if value is None else "***"
+
+
+def secret_bytes(text: str) -> bytes:
+    """A ValueError if it is not base64."""
+    return base64.b64decode(text.strip().removeprefix("whsec_"), validate=True)
 
 
 @dataclass(frozen=True, slots=True)

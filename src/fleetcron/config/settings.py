@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fleetcron.config.kinds import DatabaseUrl, Duration, Kind, OneOf, Several, SomeOf, Whole, Word
+from fleetcron.config.kinds import DatabaseUrl, Duration, Kind, OneOf, SecretBytes, Several, SomeOf, Whole, Word
 
 DAY_S = 86_400
 A_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
@@ -133,7 +133,13 @@ class WorkerConfig:
         Duration(0, 30, "a run that was claimed is not taken back by an edit any more"),
         "how long before its instant a run is claimed, and held until then",
     )
-    poll_s: float = _setting(5, Duration(0.05, 60), "how long a worker sleeps at most when no hint comes")
+    poll_s: float = _setting(
+        5,
+        Duration(
+            0.05, 8, "a worker must look by itself for what is planned more than 10 s ahead: no hint comes for it"
+        ),
+        "how long a worker sleeps at most when no hint comes",
+    )
 
     def slots(self) -> dict[str, int]:
         """By pool. A pool without a number has ten."""
@@ -179,6 +185,14 @@ class ExecutorConfig:
         (),
         Several(r"[A-Za-z0-9*._:/\[\]-]+", "host names, *.domains, addresses or networks such as 10.1.0.0/16"),
         "hosts and networks that HTTP jobs may reach although they are not public",
+    )
+    signing_secret: str | None = field(
+        default=None,
+        repr=False,
+        metadata={
+            "kind": SecretBytes(),
+            "means": "what HTTP calls are signed with, for each tenant with a key of its own",
+        },
     )
 
 

@@ -4,15 +4,17 @@ from collections.abc import Callable, Mapping
 
 from fleetcron.clock import Clock
 from fleetcron.config import ExecutorConfig
+from fleetcron.config.kinds import secret_bytes
 from fleetcron.executors.by_target import ByTarget
 from fleetcron.executors.command import Commands
 from fleetcron.executors.executor import Executor
 from fleetcron.executors.handler_hosts import HandlerHosts
 from fleetcron.executors.handlers import Handlers
-from fleetcron.executors.http import HttpCalls
+from fleetcron.executors.http import HttpCalls, SecretOf
 from fleetcron.executors.inline import Inline
 from fleetcron.executors.programs import Programs
 from fleetcron.executors.reports import Tell
+from fleetcron.executors.signature import key_of
 from fleetcron.executors.vault import Vault
 from fleetcron.executors.with_secrets import WithSecrets
 from fleetcron.model.target import CommandTarget, HttpTarget, PythonTarget
@@ -38,7 +40,7 @@ def executors(
             {
                 PythonTarget: python(slots, tell),
                 CommandTarget: Commands(programs, config, environment, clock, tell),
-                HttpTarget: HttpCalls(config, clock, tell),
+                HttpTarget: HttpCalls(config, clock, tell, _signing(config)),
             },
             tell,
         )
@@ -52,3 +54,10 @@ def executors(
         return Inline(handlers, config, slots, clock, tell)
 
     return make
+
+
+def _signing(config: ExecutorConfig) -> SecretOf | None:
+    if config.signing_secret is None:
+        return None
+    secret = secret_bytes(config.signing_secret)
+    return lambda assignment: key_of(secret, assignment.tenant)

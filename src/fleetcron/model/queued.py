@@ -39,6 +39,7 @@ class Queued(NamedTuple):
     round: int
     leased: bool
     ended: str | None = None  # its job was cancelled or deleted
+    since_ms: int | None = None  # when it first had to wait
 
     @property
     def is_fresh(self) -> bool:
@@ -92,6 +93,7 @@ class Unqueued(NamedTuple):
 
     run_id: int
     due_ms: int
+    planned_ms: int = 0
 
 
 class Late(NamedTuple):
@@ -245,5 +247,5 @@ def queued(row: Any, ended: str | None = None) -> Queued:
         row["run_id"], str(row["job_id"]), row["tenant"], row["pool"], row["type"], row["lane"], row["kind"],
         row["priority"], row["rank"], row["due_ms"], row["scheduled_for_ms"], row["deadline_ms"], row["overlap"],
         row["claim_key"], row["max_running"], row["handler"], bool(row["depends"]), row["attempt"], row["failures"],
-        row["losses"], row["round"], bool(row["leased"]), ended,
+        row["losses"], row["round"], bool(row["leased"]), ended, row["since_ms"],
     )  # fmt: skip

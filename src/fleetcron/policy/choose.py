@@ -112,7 +112,7 @@ class _Chooser:
         known = self.facts.upstream.get(run.run_id)
         if not known:
             return None
-        match depends.verdict(known, self.facts.now_ms, run.deadline_ms):
+        match depends.verdict(known, self.facts.now_ms, run.deadline_ms, run.since_ms):
             case depends.SkipBecause(text):
                 self._close(Close(run.run_id, RunState.SKIPPED, text))
             case depends.WaitFor(job_id, look_ms):

@@ -12,7 +12,10 @@ from fleetcron.model.states import RunState
 from fleetcron.model.upstream import Upstream
 
 # The end of an upstream run lets its dependants go at once. Answers in the ledger and decided gaps do not, and an end
-# that comes while somebody is being parked can miss them: hence a look now and then.
+# that is written while somebody is being parked can miss him (no lock could make them wait for each other without the
+# danger of a deadlock: an end has leases that claims wait for). Hence a look now and then: soon after the first park,
+# since that is when an end can have been missed, and after as long as it has waited already, up to the most.
+LOOK_FIRST_MS: Final = 200
 LOOK_MS: Final = 5_000
 LOOK_AT_FAILED_MS: Final = 30_000  # only a replay can help, and its end lets them go
 
@@ -38,9 +41,14 @@ class SkipBecause(NamedTuple):
 Verdict: TypeAlias = Ready | WaitFor | SkipBecause
 
 
-def verdict(upstreams: Sequence[Upstream], now_ms: int, deadline_ms: int | None) -> Verdict:
-    """All must be satisfied. One that failed and skips is the end, whatever the others will become."""
-    each = [_of_one(upstream, now_ms) for upstream in sorted(upstreams, key=_by_name)]
+def verdict(
+    upstreams: Sequence[Upstream], now_ms: int, deadline_ms: int | None, since_ms: int | None = None
+) -> Verdict:
+    """All must be satisfied. One that failed and skips is the end, whatever the others will become. `since_ms` is when
+    it first had to wait for anything."""
+    waited_ms = 0 if since_ms is None else now_ms - since_ms
+    soon_ms = now_ms + min(max(waited_ms, LOOK_FIRST_MS), LOOK_MS)
+    each = [_of_one(upstream, now_ms, soon_ms) for upstream in sorted(upstreams, key=_by_name)]
     skip = next((one for one in each if isinstance(one, SkipBecause)), None)
     if skip is not None:
         return skip
@@ -57,16 +65,16 @@ def _by_name(upstream: Upstream) -> tuple[str, str]:
     return upstream.name, upstream.job_id
 
 
-def _of_one(upstream: Upstream, now_ms: int) -> Verdict:
+def _of_one(upstream: Upstream, now_ms: int, soon_ms: int) -> Verdict:
     name, answer = upstream.name, upstream.answer
     if upstream.undecided:  # before all else: a later tick in the period would count instead
-        return WaitFor(upstream.job_id, now_ms + LOOK_MS, f"upstream {name} is not decided")
+        return WaitFor(upstream.job_id, soon_ms, f"upstream {name} is not decided")
     if answer is None:
         return _failed(upstream, "paused", now_ms) if upstream.paused else Ready()
     if answer == RunState.SUCCEEDED:
         return Ready()
     if isinstance(answer, RunState) and not answer.is_final:
-        return WaitFor(upstream.job_id, now_ms + LOOK_MS, f"upstream {name} is {answer}")
+        return WaitFor(upstream.job_id, soon_ms, f"upstream {name} is {answer}")
     return _failed(upstream, answer, now_ms)
 
 

@@ -2,7 +2,8 @@
 
 Whoever restarts a node, or its database, finds the minute that was planned before. The misfire rule of the job holds
 for it as for the ticks that were never planned: what is late is skipped, covered by the newest one, or caught up. A
-tick that waits in a queue is not late in this sense: somebody was there, and it waits for its turn.
+tick that waits in a queue is not late in this sense: somebody was there, and it waits for its turn. Nor is one that was
+late when it was planned: whoever planned it knew that, and decided that it is to run.
 """
 
 from collections.abc import Sequence
@@ -36,7 +37,8 @@ def _missed(ticks: Sequence[Unqueued], rule: MisfireRule, now_ms: int) -> Sequen
     """The late ones, and when each of them was missed: after its grace, which ends with the next tick."""
     ends = [min(rule.grace_ms, following.due_ms - each.due_ms) for each, following in pairwise(ticks)]
     spans = zip(ticks, [*ends, rule.grace_ms], strict=False)
-    return [(each, each.due_ms + grace_ms) for each, grace_ms in spans if each.due_ms + grace_ms < now_ms]
+    ends_ms = [(each, each.due_ms + grace_ms) for each, grace_ms in spans]
+    return [(each, end_ms) for each, end_ms in ends_ms if each.planned_ms <= end_ms < now_ms]
 
 
 def _left_out(tick: Unqueued, at_ms: int, why: str) -> Close:

@@ -43,8 +43,8 @@ _ORDINARY: Final = Config()
 class NoWay:
     """What a request takes where there is no network."""
 
-    def trip(self, process: str) -> Trip:
-        del process
+    def trip(self, process: str, verb: str) -> Trip:
+        del process, verb
         return Trip(0.0, 0.0)
 
     def hint_s(self, process: str) -> float | None:
@@ -61,8 +61,8 @@ class NearEngine(SimulatedEngine):
     def hear(self, topic: str) -> None:
         self._process.call(self._hints.tell, topic)
 
-    async def _ask(self, work: Callable[[SqliteSession], T], *, writes: bool) -> T:
-        del writes
+    async def _ask(self, work: Callable[[SqliteSession], T], verb: str, *, writes: bool) -> T:
+        del verb, writes
         if self._process.is_dead:
             raise StoreUnavailable("this process is dead")
         return self._database.carry_out(work)

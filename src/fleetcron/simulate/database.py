@@ -35,9 +35,9 @@ class Trip:
 
 
 class Way(Protocol):
-    """Between a process and the database."""
+    """Between a process and the database. `verb` is what is asked for, as in `Workers.bury`."""
 
-    def trip(self, process: str) -> Trip: ...
+    def trip(self, process: str, verb: str) -> Trip: ...
 
     def hint_s(self, process: str) -> float | None: ...
 
@@ -121,11 +121,11 @@ class SimulatedEngine:
         self._hints = Hints()
 
     async def write(self, script: Callable[[], Script[T | Refused]]) -> Written[T]:
-        written: Written[T] = await self._ask(lambda session: session.write(script), writes=True)
+        written: Written[T] = await self._ask(lambda session: session.write(script), _verb(script), writes=True)
         return written
 
     async def read(self, script: Callable[[], Script[T]]) -> T:
-        value: T = await self._ask(lambda session: session.read(script), writes=False)
+        value: T = await self._ask(lambda session: session.read(script), _verb(script), writes=False)
         return value
 
     async def alter(self, script: Callable[[], Script[T | Refused]]) -> Written[T]:
@@ -160,11 +160,11 @@ class SimulatedEngine:
     async def close(self) -> None:
         pass
 
-    async def _ask(self, work: Callable[[SqliteSession], Any], *, writes: bool) -> Any:
+    async def _ask(self, work: Callable[[SqliteSession], Any], verb: str, *, writes: bool) -> Any:
         answer: asyncio.Future[Any] = self._loop.create_future()
         if self._process.is_dead:
             return await answer  # for ever: the dead ask nothing
-        trip = self._way.trip(self._process.name)
+        trip = self._way.trip(self._process.name, verb)
         if trip.there_s is not None:
             self._database.process.call_later(trip.there_s, self._arrive, work, answer, trip.back_s)
         giving_up = self._loop.call_later(self._deadline_s, self._answer, answer, _NOTHING, None)
@@ -204,6 +204,10 @@ class SimulatedEngine:
             answer.set_result(value)
         else:
             answer.set_exception(error)
+
+
+def _verb(script: Callable[[], Script[Any]]) -> str:
+    return script.__qualname__.partition(".<locals>")[0]
 
 
 __all__ = ["Database", "Killed", "SimulatedEngine", "Trip", "Way"]

@@ -30,6 +30,8 @@ from fleetcron.store.written import Refused, Written
 
 _PASSES: Final = 8  # how often one transaction reads the queue again because what it read had to wait
 _FOR_EVER: Final = 1 << 62
+# Whoever parked a run for want of a handler may know of it by now, and have told nobody: his request was lost or late.
+_LOOK_FOR_HANDLERS_MS: Final = 60_000
 _SPARE: Final = 8  # candidates beyond the free slots, for those that have to wait
 
 
@@ -334,7 +336,8 @@ def _park_unknown(wish: Claim, now_ms: int) -> Script[None]:
             lacking &= set(json.loads(row["lacks"]))
     if not lacking:
         return
-    call = {"pool": wish.pool, "handlers": texts(sorted(lacking)), "now_ms": now_ms}
+    look_ms = now_ms + _LOOK_FOR_HANDLERS_MS
+    call = {"pool": wish.pool, "handlers": texts(sorted(lacking)), "now_ms": now_ms, "look_ms": look_ms}
     parked = yield "queue_park_unknown", call
     keys = {row["claim_key"] for row in parked if row["claim_key"] is not None and not row["leased"]}
     # somebody may have been let go on because a key was free: then it is the turn of the next

@@ -14,7 +14,7 @@ from fleetcron.store.events import note
 from fleetcron.store.rows import held_rows, rows
 from fleetcron.store.written import Refused, Written
 
-# Workers look at what is planned every few seconds. Whoever plans something for sooner tells them.
+# Workers look at what is planned every few seconds (`worker.poll` may be 8 s). Whoever plans for sooner tells them.
 SOON_MS: Final = 10_000
 
 

@@ -120,7 +120,8 @@ def _late(taken: Sequence[Row], late: Lateness | None, now_ms: int) -> Script[tu
         ticks = list(some)
         if ticks[0]["misfire"] is not None:
             rule = misfire_from(json.loads(ticks[0]["misfire"]))
-            decided = late([Unqueued(row["run_id"], row["due_ms"]) for row in ticks], rule, now_ms)
+            unqueued = [Unqueued(row["run_id"], row["due_ms"], row["created_ms"]) for row in ticks]
+            decided = late(unqueued, rule, now_ms)
             closes += decided.closes
             caught_up += decided.caught_up
     if closes:

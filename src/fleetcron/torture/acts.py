@@ -11,10 +11,9 @@ from fleetcron.scheduler.desk import Applied, Desk
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok
 from fleetcron.torture.evidence import Act
-from fleetcron.torture.jobs import TENANT, edited, may_be_edited, may_be_paused
+from fleetcron.torture.jobs import TENANT, edited, may_be_edited, may_be_paused, resume_policies
 
 ACTOR: Final = "torture"
-_POLICIES: Final[Sequence[MisfirePolicy]] = ("skip", "latest", "all")
 _STEPS: Final = (2, 3, 5)
 Done: TypeAlias = tuple[str, str]  # what was done, to which job
 
@@ -67,7 +66,7 @@ class Acts:
 
     async def _pause_or_resume(self) -> Done:
         job = self._chance.choice(may_be_paused(self._jobs))
-        policy = self._chance.choice(_POLICIES)
+        policy = self._chance.choice(resume_policies(job))
         if job.name in self._paused:
             await self._resume(job.name, policy)
             return f"resume, {policy}", job.name

@@ -26,6 +26,7 @@ HANDLERS: Final = "fleetcron.torture.handlers"
 _ANCHOR_MS: Final = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 _GRACE_MS: Final = 2000
 _HOUR_MS: Final = 3_600_000
+_QUICK_S: Final = 0.3
 
 
 def jobs(once_ms: int) -> list[Definition]:
@@ -55,6 +56,12 @@ def jobs(once_ms: int) -> list[Definition]:
 
 def may_be_paused(all_jobs: Sequence[Definition]) -> list[Definition]:
     return [job for job in all_jobs if job.name not in ("once", "counted")]
+
+
+def resume_policies(job: Definition) -> Sequence[MisfirePolicy]:
+    """What may become of its ticks while it was paused. All of them only where that is quickly done: a job that works
+    for longer than its interval would take longer to catch up than it was away."""
+    return ("skip", "latest", "all") if job.payload["s"] <= _QUICK_S else ("skip", "latest")
 
 
 def may_be_edited(all_jobs: Sequence[Definition]) -> list[Definition]:

@@ -81,6 +81,12 @@ class Member:
     def last_lines(self, most: int = 3) -> str:
         return "\n".join(self.log.read_text("utf-8", "replace").splitlines()[-most:])
 
+    def farewell(self) -> str:
+        """Why it ended, by its own word."""
+        lines = self.log.read_text("utf-8", "replace").splitlines()
+        errors = [line for line in lines if line.startswith("error: ")]
+        return errors[-1].removeprefix("error: ") if errors else (lines or ["it has said nothing"])[-1]
+
     def send(self, number: signal.Signals) -> None:
         if self.is_alive:
             with suppress(ProcessLookupError):

@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random  # noqa: TID251 - whoever starts a torture gives it its chance
 from typing import Final, NamedTuple, Protocol
@@ -19,7 +20,7 @@ from fleetcron.store.store import Store
 from fleetcron.torture.acts import Acts
 from fleetcron.torture.evidence import Evidence, FaultKind, keep, read_lines
 from fleetcron.torture.ground import Facts, Ground
-from fleetcron.torture.healing import HEAL_S, STOP_S, Healing
+from fleetcron.torture.healing import STOP_S, Healing, patience_s
 from fleetcron.torture.jobs import jobs
 from fleetcron.torture.judge import judge
 from fleetcron.torture.members import SHARDS, Members, Pace, waited
@@ -64,6 +65,7 @@ class Progress(NamedTuple):
     of_s: float
     faults: Counter[FaultKind]
     begun: int
+    missing: str | None = None  # what is waited for
 
 
 class Audience(Protocol):
@@ -97,6 +99,7 @@ class Siege:
         self._clock = clock
         self._environment = environment
         self._chance = Random(wish.seed)
+        self._patience_s = patience_s(wish.for_s)
         self._proxies: list[Proxy] = []
         self._members: Members | None = None
         self._store: Store | None = None
@@ -172,8 +175,8 @@ class Siege:
         try:
             await self._until_work_begins(members, tally)
             await self._hurt(torment, tally)
-            healing = Healing(self._ground, members, acts, self._clock)
-            unsettled = await healing.run(lambda passed_s: self._look(torment, tally, passed_s))
+            healing = Healing(self._ground, members, acts, self._clock, patience_s=self._patience_s)
+            unsettled = await healing.run(partial(self._look, torment, tally))
         finally:
             watching.cancel()
             await asyncio.wait([watching])
@@ -192,7 +195,7 @@ class Siege:
         return Result(plan, judge(found), found, torment.counts(), torment.ended_themselves, healing.took_s)
 
     async def _place(self) -> tuple[Store, Path]:
-        length_s = START_S + self._wish.for_s + HEAL_S + STOP_S + _SPARE_S
+        length_s = START_S + self._wish.for_s + self._patience_s + STOP_S + _SPARE_S
         self._made = True  # also if nobody knows
         await self._ground.make(self._clock.now_ms() + round(length_s * 1000))
         self.folder = folder_of(self._ground.name)
@@ -209,11 +212,13 @@ class Siege:
         def works() -> bool:
             return tally.count() >= len(members.seats) and all(seat.member.is_up for seat in members.seats)
 
-        def one_has_ended() -> bool:
-            return any(not seat.member.is_alive for seat in members.seats)
+        def is_decided() -> bool:
+            passed_s = (self._clock.monotonic_ms() - began_ms) / 1000
+            self._audience.sees(Progress("starting", passed_s, START_S, Counter(), tally.begun))
+            return works() or any(not seat.member.is_alive for seat in members.seats)
 
-        self._audience.sees(Progress("starting", 0, START_S, Counter(), 0))
-        await waited(lambda: works() or one_has_ended(), START_S)
+        began_ms = self._clock.monotonic_ms()
+        await waited(is_decided, START_S)
         if not works():
             idle = next((seat.member for seat in members.seats if not seat.member.is_up), members.seats[0].member)
             raise StoreError(f"{idle.name} did not begin to work", hint=f"it said last: {idle.last_lines()}")
@@ -231,9 +236,10 @@ class Siege:
         if not hurting.cancelled():
             hurting.result()  # it never returns: this raises what went wrong
 
-    def _look(self, torment: Torment, tally: Tally, passed_s: float) -> None:
+    def _look(self, torment: Torment, tally: Tally, passed_s: float, missing: Sequence[str]) -> None:
         torment.revive()
-        self._audience.sees(Progress("healing", passed_s, HEAL_S, torment.counts(), tally.count()))
+        counts = torment.counts(), tally.count()
+        self._audience.sees(Progress("healing", passed_s, self._patience_s, *counts, missing[0] if missing else None))
 
     # -- afterwards
 

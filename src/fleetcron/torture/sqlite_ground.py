@@ -16,6 +16,7 @@ from fleetcron.torture.ground import NAME, PREFIX, Facts, LeftOver, Owner
 _LEASE_S: Final = 2.0
 _BUSY_S: Final = 10.0
 _NO_NETWORK: Final = "a file has no network"
+_FOLDER_HINT: Final = "name a file in a folder where this user may write"
 
 
 class SqliteGround:
@@ -32,12 +33,15 @@ class SqliteGround:
         if not self._folder.is_dir():
             raise StoreError(f"there is no folder {self._folder}", hint="name a file in a folder that exists")
         if not os.access(self._folder, os.W_OK | os.X_OK):
-            raise StoreError(f"in {self._folder} no file can be made", hint="this user needs the right to write there")
+            raise StoreError(f"in {self._folder} no file can be made: Permission denied", hint=_FOLDER_HINT)
         version = f"SQLite {sqlite3.sqlite_version} in {self._folder}"
         return Facts(version, ["the machine's clock is the clock of the fleet"], [], _LEASE_S, no_network=_NO_NETWORK)
 
     async def make(self, until_ms: int) -> None:
-        self._owner_of(self._file).write_text(Owner.me(until_ms).text(), "utf-8")
+        try:
+            self._owner_of(self._file).write_text(Owner.me(until_ms).text(), "utf-8")
+        except OSError as error:
+            raise StoreError(f"in {self._folder} no file can be made: {error.strerror}", hint=_FOLDER_HINT) from error
 
     async def read(self) -> tuple[Tables, int]:
         return await asyncio.to_thread(self._read)

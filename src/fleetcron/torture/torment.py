@@ -73,7 +73,7 @@ class Torment:
         for seat in self._members.seats:
             if not seat.is_hurt and not seat.member.is_alive:
                 code = seat.member.process.returncode
-                self.ended_themselves.append(f"{seat.member.name} (exit code {code}): {seat.member.last_lines(1)}")
+                self.ended_themselves.append(f"{seat.member.name} (exit code {code}): {seat.member.farewell()}")
                 self._note("kill", f"ended by itself with exit code {code}", self._clock.now_ms(), seat)
                 self._members.start(seat)
 

@@ -50,6 +50,7 @@ class Intake:
         self._look_again_at_s = 0.0
         self.has_parked = False  # somebody has to be looked at again, maybe soon
         self.on_the_way: set[Key] = set()  # claimed, and neither in our hands nor given back yet
+        self.asking: str | None = None  # the claim whose answer is not known: what it got may be ours already
 
     async def claim(self, pool: Pool) -> bool:
         """Whether there may be more to claim at once."""
@@ -119,6 +120,13 @@ class Intake:
 
     async def _asked_for(self, wish: Claim) -> Taken | None:
         """A claim whose reply was lost is asked for again under the same id: what it got must not be forgotten."""
+        self.asking = wish.batch
+        try:
+            return await self._answered(wish)
+        finally:
+            self.asking = None
+
+    async def _answered(self, wish: Claim) -> Taken | None:
         while self._lease.is_held:
             sent_s = self._loop.time()
             try:

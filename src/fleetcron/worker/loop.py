@@ -70,7 +70,8 @@ class Worker:
         self._looked_s = self._next_s = 0.0  # when it was asked, and when that is
         self._must_begin_anew = False
         self._fault: BaseException | None = None
-        self._forgotten: set[Key] = set()  # held by us, says the store, and we know nothing of it
+        # held by us, says the store, and we know nothing of it; and the claim that was under way when it said so first
+        self._forgotten: dict[Key, str | None] = {}
         self._output = Output(store, node_id)
         self._acks = Acks(
             store.attempts,
@@ -254,16 +255,20 @@ class Worker:
         await self._intake.look_again()
 
     async def _remember(self) -> None:
-        """The safety net: what the store says twice in a row that we hold, and we know nothing of, is given up."""
+        """The safety net: what the store says twice in a row that we hold, and we know nothing of, is given up. What
+        may be the fruit of a claim that is still unanswered is not forgotten: that answer would start it."""
         held = set(await self._store.workers.held(self._node_id))
         unknown = held - self._intake.on_the_way - self._acks.keys() - self._hands.keys()
-        lost, self._forgotten = unknown & self._forgotten, unknown
+        asking, before = self._intake.asking, self._forgotten
+        lost = [key for key in sorted(unknown) if key in before and (asking is None or asking != before[key])]
+        self._forgotten = {key: before.get(key, asking) for key in unknown}
         if lost and self.lease.is_held:
             log.error("%d runs are held and were forgotten; they are given up", len(lost))
             now_ms = self.time.guess_ms(self._loop.time())
             why = Lost(Fault("lost", "the worker had forgotten it"))
-            for run_id, attempt in sorted(lost):
-                self._acks.put(Ended(run_id, attempt, why, now_ms, now_ms), NOTHING)
+            errands = await self._store.definitions.held_by(self._node_id)
+            for run_id, attempt in lost:
+                self._acks.put(Ended(run_id, attempt, why, now_ms, now_ms), errands.get(run_id, NOTHING))
 
     def _lose(self, why: str) -> None:
         log.error("everything is stopped: %s", why)
@@ -282,8 +287,9 @@ class Worker:
                     await self._acks.empty()
             self._acks.drop()
             self._intake.on_the_way.clear()
+            errands = await self._store.definitions.held_by(self._node_id)
             written = await self._store.workers.forsake(
-                self._node_id, settling({}, self._chance), started_ms=self.lease.started_ms
+                self._node_id, settling(errands, self._chance), started_ms=self.lease.started_ms
             )
             if isinstance(written, Unknown):
                 raise StoreUnavailable("it is not known whether the old leases were given up")

@@ -1,0 +1,195 @@
+"""Long suites as rounds: each has a database and a judgement of its own, and is written down as soon as it is over.
+
+    def test_a_thousand_kills(soak: Soak) -> None:
+        suite = soak.suite("workers are killed", "sqlite", goal={"kill": 1000}, seed=9)
+        for number in suite.rounds(10):
+            ...
+            suite.over(faults={"kill": 100}, verdict)
+        suite.check()
+
+A round that was good is not done again by the next call with the same code: whoever stops a long suite goes on where
+it was. What is known is in `build/soak`; `plugin.py` shows it while it happens, `page.py` makes a page of it.
+"""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from time import monotonic, time
+from typing import Final, Protocol
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+FOLDER: Final = ROOT / "build" / "soak"
+SHOWN: Final = 10  # of the violations of a round
+KINDS: Final = ("lost", "duplicated", "concurrent", "early", "stale", "other")
+# what a round was done with: another code says nothing about this one
+SOURCES: Final = (
+    "src", "tests/faults", "tests/proof", "tests/scheduler", "tests/services", "tests/simulate", "tests/times"
+)  # fmt: skip
+
+
+class Verdict(Protocol):
+    """What the judges of tests/faults say."""
+
+    @property
+    def counted(self) -> Mapping[str, int]:
+        """ticks, runs, attempts."""
+        ...
+
+    wrong: list[str]
+
+    def violations(self) -> Mapping[str, int]: ...
+
+
+@dataclass(frozen=True)
+class Round:
+    suite: str
+    store: str
+    number: int
+    of: int
+    seed: int
+    goal: Mapping[str, int]
+    faults: Mapping[str, int]
+    counted: Mapping[str, int]  # ticks, runs, attempts
+    violations: Mapping[str, int]
+    seconds: float
+    at: float
+    code: str
+    notes: Sequence[str] = ()  # what the reader must know: how it was done here
+    wrong: Sequence[str] = ()  # the first of the violations, in words
+
+    @property
+    def is_good(self) -> bool:
+        return not any(self.violations.values())
+
+    @property
+    def title(self) -> str:
+        return f"{self.suite} ({self.store})"
+
+
+@dataclass(frozen=True)
+class Now:
+    """Where a suite is, while it runs."""
+
+    title: str
+    kind: str
+    done: int
+    goal: int
+    pid: int
+    began: float  # of this call; what was done before it is `before`
+    before: int
+
+
+@dataclass
+class Tally:
+    """A verdict of many small ones."""
+
+    counted: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
+
+    def add(self, verdict: Verdict) -> None:
+        self.counted.update(verdict.counted)
+        self.wrong += verdict.wrong
+        self.kinds.update(verdict.violations())
+
+    def violations(self) -> Mapping[str, int]:
+        return self.kinds
+
+
+class Suite:
+    def __init__(self, folder: Path, code: str, suite: str, store: str, goal: Mapping[str, int], seed: int) -> None:
+        self.suite, self.store, self.goal, self.seed = suite, store, goal, seed
+        self.notes: list[str] = []
+        self._folder, self._code = folder, code
+        self._of = self._number = 0
+        self._began_s = monotonic()
+        self._known = [each for each in read(folder) if (each.suite, each.store, each.code) == (suite, store, code)]
+        self._now = folder / "now" / f"{re.sub(r'[^a-z0-9]+', '-', f'{suite} {store}'.lower())}.json"
+        self._call = (time(), self._done())
+
+    def rounds(self, of: int) -> Iterator[int]:
+        """Those that are not done yet; a bad one is done again."""
+        self._of = of
+        good = {each.number for each in self._known if each.is_good}
+        try:
+            for number in (number for number in range(of) if number not in good):
+                self._number, self._began_s = number, monotonic()
+                self.tell(0)
+                yield number
+        finally:
+            self._now.unlink(missing_ok=True)
+
+    def tell(self, faults: int) -> None:
+        """How many there were in this round so far, for whoever watches."""
+        kind, goal = next(iter(self.goal.items()))
+        began, before = self._call
+        done = self._done() + faults
+        now = Now(f"{self.suite} ({self.store})", kind, done, goal, os.getpid(), began, before)
+        self._now.parent.mkdir(parents=True, exist_ok=True)
+        part = self._now.with_suffix(".part")
+        part.write_text(json.dumps(asdict(now)))
+        part.rename(self._now)
+
+    def over(self, faults: Mapping[str, int], verdict: Verdict) -> None:
+        """The round is over. Written down first: what was wrong must not be lost with the test that fails then."""
+        kinds = {kind: number for kind, number in verdict.violations().items() if number}
+        found = Round(
+            self.suite, self.store, self._number, self._of, self.seed, dict(self.goal), dict(faults),
+            dict(verdict.counted), kinds, round(monotonic() - self._began_s, 2), time(), self._code, list(self.notes),
+            verdict.wrong[:SHOWN],
+        )  # fmt: skip
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / "rounds.jsonl").open("a") as file:
+            file.write(json.dumps(asdict(found)) + "\n")
+        self._known = [each for each in self._known if each.number != found.number] + [found]
+        self.tell(0)
+        assert found.is_good, "\n".join([f"{found.title}, round {found.number}: {kinds}", *found.wrong])
+
+    def check(self) -> None:
+        """All rounds together have done what was to be done."""
+        done: Counter[str] = Counter()
+        for each in self._known:
+            done.update(each.faults)
+        assert {kind: min(done[kind], goal) for kind, goal in self.goal.items()} == dict(self.goal)
+
+    def _done(self) -> int:
+        kind = next(iter(self.goal))
+        return sum(each.faults.get(kind, 0) for each in self._known if each.is_good)
+
+
+def read(folder: Path) -> list[Round]:
+    """The last word about each round."""
+    file = folder / "rounds.jsonl"
+    rows = [Round(**json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
+    return list({(each.suite, each.store, each.number, each.code): each for each in rows}.values())
+
+
+def fingerprint() -> str:
+    """Of everything that a round is done with."""
+    found = sha256()
+    for path in sorted(path for source in SOURCES for path in (ROOT / source).rglob("*")):
+        if path.suffix in (".py", ".sql"):
+            found.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+class Soak:
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self.folder = folder
+        self.code = fingerprint()
+
+    def suite(self, suite: str, store: str, *, goal: Mapping[str, int], seed: int) -> Suite:
+        """`goal` says how many faults there must be of each kind; the first one is what a watcher is told about."""
+        return Suite(self.folder, self.code, suite, store, goal, seed)
+
+
+@pytest.fixture(scope="session")
+def soak() -> Soak:
+    return Soak()
