@@ -18,6 +18,7 @@ from fleetcron.config import Config
 from fleetcron.errors import StoreUnavailable
 from fleetcron.executors.assembly import executors
 from fleetcron.executors.programs import Programs
+from fleetcron.executors.vault import Vault, without_secrets
 from fleetcron.ids import uuid7
 from fleetcron.member import Member, Tools
 from fleetcron.model.shard import ANYWHERE
@@ -90,10 +91,11 @@ class Node:
                 await self._programs.close()
 
     def _tools(self) -> Tools:
-        environment = dict(os.environ)
+        environment = without_secrets(os.environ)
+        vault = Vault(self.config.secrets.folder, dict(os.environ))
         self._programs = Programs(environment)
         return Tools(
-            executors(self._programs, self.config.executor, environment, self.clock, self.functions),
+            executors(self._programs, self.config.executor, environment, self.clock, self.functions, vault),
             process=this_process(os.getpid()),
             allow=self._programs.allow_until,
         )

@@ -164,5 +164,5 @@ def test_the_app_of_the_docs(fleetcron: Folder) -> None:
     assert said in page
 
 
-def test_prune_is_about_apps(quick: Folder) -> None:
-    assert "add --app MODULE:NAME" in quick("apply", "-f", "jobs.yaml", "--prune", "keep", code=2).stderr
+def test_prune_is_about_one_source(quick: Folder) -> None:
+    assert "or --app MODULE:NAME" in quick("apply", "-f", "jobs.yaml", "--prune", "keep", code=2).stderr

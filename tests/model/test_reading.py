@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any
 
+import jsonschema
 import pytest
 
 from fleetcron.errors import DefinitionError, Mistake
@@ -335,7 +336,6 @@ def test_the_json_schema_has_every_field_with_its_words_and_default() -> None:
 
 
 def test_the_json_schema_takes_what_is_written_in_either_form() -> None:
-    jsonschema = pytest.importorskip("jsonschema")  # comes with a test service
     check = jsonschema.Draft202012Validator(json_schema()).is_valid
     assert check({"jobs": [job(overlap="queue", retention=5, calendars=["us"]), read_job(job()).as_document()]})
     assert check({"jobs": [job(schedule=[{"every": 5}, {"at": "2027-01-01T00:00:00Z"}])], "x-a": 1})

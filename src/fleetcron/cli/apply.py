@@ -2,32 +2,30 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 
-from fleetcron.app.application import PRUNES, Fleetcron
-from fleetcron.cli.applying import JobDone, Report, apply, apply_app, mark_unserved
-from fleetcron.cli.apps import app_of, app_option, database_of
-from fleetcron.cli.calendars import stored_calendars
+from fleetcron.cli.applying import JobDone, Report
+from fleetcron.cli.apps import database_of
 from fleetcron.cli.changes import change_words
-from fleetcron.cli.connection import Database, database_options, opened, sqlite_path
-from fleetcron.cli.files import files_option, load, read
+from fleetcron.cli.connection import Database, database_options, opened
+from fleetcron.cli.many import confirm, yes_option
 from fleetcron.cli.names import by_option
-from fleetcron.cli.rehearsal import RehearsalStore
+from fleetcron.cli.rehearsal import rehearsing
 from fleetcron.cli.schedules import in_a_table
 from fleetcron.cli.tables import coloured, numbered, printable, table
 from fleetcron.cli.when import json_option, print_json
-from fleetcron.config import Config, StoreConfig
-from fleetcron.scheduler.sync import Prune
-from fleetcron.store.migrations import require_current, status
-from fleetcron.store.store import Store
+from fleetcron.cli.wished import Wished, wished_options
+from fleetcron.config import Config
+from fleetcron.model.job import Job
+from fleetcron.model.reading import Documents
 
 _SHOWN = 50  # lines
 _FIELDS = 4  # of a job
 _LONG = 2_000  # jobs from which people want to see that something moves
+_ASKED = 10  # names in a question
 _MARKS = {
     "created": "+", "changed": "~", "unchanged": "=", "refused": "!", "resumed": "+", "paused": "-", "deleted": "-",
 }  # fmt: skip
@@ -35,87 +33,61 @@ _TOLD = ("created", "changed", "resumed", "paused", "deleted")
 
 
 @click.command("apply")
-@click.argument("more", nargs=-1, metavar="[FILE]...")
-@files_option
-@app_option
-@click.option("--prune", type=click.Choice(PRUNES), help="What becomes of jobs that vanished from the app's code.")
+@wished_options
 @click.option("--dry-run", is_flag=True, help="Show what would happen; write nothing.")
+@yes_option
 @by_option
 @database_options
 @json_option
-def command(
-    database: Database,
-    more: tuple[str, ...],
-    files: tuple[str, ...],
-    app_name: str | None,
-    prune: Prune | None,
-    dry_run: bool,
-    by: str,
-    as_json: bool,
-) -> None:
-    """Create and change jobs and calendars as the files say. Never deletes.
+def command(database: Database, wished: Wished, dry_run: bool, yes: bool, by: str, as_json: bool) -> None:
+    """Create and change jobs and calendars as the files say. Deletes and pauses nothing, unless --prune says so.
 
     All files are checked first: nothing is written as long as there is one mistake. Exit code 1 when a job was refused.
     With --app the jobs of a Python app come after the files; those that vanished from its code are paused.
     """
-    if not files and not more and app_name is None:
-        raise click.UsageError("Which file? For example: fleetcron apply -f jobs.yaml")
-    if prune is not None and app_name is None:
-        raise click.UsageError("--prune is about the jobs of an app: add --app MODULE:NAME")
-    app = app_of(app_name)
-    config = database_of(app, database).config()
-    report = asyncio.run(_run(config, (*files, *more), app, prune, by, dry_run))
+    config = database_of(wished.app, database).config()
+    checked = wished.check()
+    report = asyncio.run(_run(config, wished, checked, by, dry_run=dry_run, yes=yes, as_json=as_json))
     if as_json:
         told = {"calendars": [each.as_json() for each in report.calendars]}
         print_json(
             {"dry_run": dry_run, "counts": report.counts} | told | {"jobs": [job.as_json() for job in report.jobs]}
         )
     else:
-        _show(report, dry_run, app_name)
+        _show(report, dry_run, wished.app_name)
     if report.refused:
         sys.exit(1)
 
 
 async def _run(
-    config: Config, names: tuple[str, ...], app: Fleetcron | None, prune: Prune | None, by: str, dry_run: bool
+    config: Config, wished: Wished, checked: Documents, by: str, *, dry_run: bool, yes: bool, as_json: bool
 ) -> Report:
-    loaded = load(names)
-    documents = read(loaded)  # first without the database: a mistake is told even if nobody answers there
-    if app is not None:
-        app.definitions()
-    shards = config.scheduler.shards
-    async with _rehearsing(config) if dry_run else opened(config, "made") as store:
-        if known := await stored_calendars(store):
-            documents = read(loaded, known)
-        with _progress(len(documents.jobs)) as progress:
-            report = await apply(store, documents, actor=by, shards=shards, progress=progress)
-        if app is not None:
-            report.jobs += await apply_app(store, app, by=by, shards=shards, prune=prune)
-        await mark_unserved(store, report)
-        return report
+    async with rehearsing(config) if dry_run else opened(config, "made") as store:
+        documents = await wished.documents(store, checked)
+        gone = await wished.gone(store, documents)
+        if gone and not dry_run:
+            confirm(_question(gone, wished), yes=yes, as_json=as_json)
+        with progress_bar(len(documents.jobs), "applying") as progress:
+            return await wished.carry_out(
+                store, documents, gone, by=by, shards=config.scheduler.shards, progress=progress
+            )
 
 
-@asynccontextmanager
-async def _rehearsing(config: Config) -> AsyncIterator[Store]:
-    """The store as it is, but nothing is kept. Where there are no jobs yet, an empty one in memory stands for it."""
-    path = sqlite_path(config.store.url)
-    if path is None or path.exists():
-        async with opened(config, "any") as store:
-            if (await status(store.engine)).applied:
-                await require_current(store.engine)
-                if await store.shards.number() is not None:  # nobody has made a job as long as nobody has fixed it
-                    yield RehearsalStore(store)
-                    return
-    async with opened(replace(config, store=StoreConfig(url=":memory:")), "made") as store:
-        yield store
+def _question(gone: Sequence[Job], wished: Wished) -> str:
+    """Names, so that nobody says yes to a number."""
+    verb = "Delete" if wished.prune == "delete" else "Pause"
+    names = [job.definition.seed for job in gone]
+    more = f" and {len(names) - _ASKED} more" if len(names) > _ASKED else ""
+    listed = ", ".join(names[:_ASKED]) + more
+    return f"{verb} {numbered(len(gone), 'job')} of {wished.managed_by} that the files no longer have ({listed})?"
 
 
 @contextmanager
-def _progress(jobs: int) -> Iterator[Callable[[int], None]]:
+def progress_bar(jobs: int, label: str) -> Iterator[Callable[[int], None]]:
     if jobs <= _LONG or not sys.stderr.isatty():
         yield lambda _: None
         return
-    with click.progressbar(length=jobs, label="applying", file=sys.stderr, show_pos=True) as bar:
+    with click.progressbar(length=jobs, label=label, file=sys.stderr, show_pos=True) as bar:
         yield bar.update
 
 
@@ -151,15 +123,20 @@ def _words(done: JobDone) -> str:
     if applied.done == "refused":
         return printable(applied.reason or "")
     if applied.done in ("paused", "deleted"):
-        return "no longer in the code"
+        return "no longer in the code" if _is_of_an_app(done) else "no longer in the files"
     if applied.done == "resumed" and not done.changed:
-        return "in the code again"
+        return "in the code again" if _is_of_an_app(done) else "in the files again"
     if applied.done in ("changed", "resumed"):
         more = f", and {len(done.changed) - _FIELDS} more" if len(done.changed) > _FIELDS else ""
         return ", ".join(map(change_words, done.changed[:_FIELDS])) + more
     assert applied.job is not None
     finished = "   finished at once: nothing of its schedule is left" if applied.job.state == "finished" else ""
     return in_a_table(applied.job.definition) + finished
+
+
+def _is_of_an_app(done: JobDone) -> bool:
+    job = done.applied.job
+    return job is not None and (job.definition.managed_by or "").startswith("app:")
 
 
 def _moved(jobs: int, stuck: int) -> str:

@@ -12,12 +12,12 @@ from fleetcron.cli.rehearsal import RehearsalStore
 from fleetcron.cli.serving import served
 from fleetcron.model.almanac import Part
 from fleetcron.model.definition import Definition
-from fleetcron.model.job import Change, changes
+from fleetcron.model.job import Change, Job, changes
 from fleetcron.model.reading import Documents
 from fleetcron.model.standing import Standing
 from fleetcron.scheduler.dependencies import upstream_first
 from fleetcron.scheduler.desk import BATCH, Applied, Desk
-from fleetcron.scheduler.sync import Prune
+from fleetcron.scheduler.sync import Prune, awaken, not_ours, put_to_rest, signature, written
 from fleetcron.store.store import Store
 
 
@@ -100,10 +100,21 @@ class Report:
 
 
 async def apply(
-    store: Store, documents: Documents, *, actor: str, shards: int, progress: Callable[[int], None] = lambda _: None
+    store: Store,
+    documents: Documents,
+    *,
+    actor: str,
+    shards: int,
+    progress: Callable[[int], None] = lambda _: None,
+    managed_by: str | None = None,
+    gone: Sequence[Job] = (),
+    prune: Prune = "keep",
 ) -> Report:
-    """Calendars first, since jobs ask them; then the jobs, some at a time. `progress` hears how many are done."""
-    desk = Desk(store, actor=actor, shards=shards)
+    """Calendars first, since jobs ask them; then the jobs, some at a time. `progress` hears how many are done.
+
+    With a manager, jobs of other managers are refused, and those that are `gone` from the files are put to rest.
+    """
+    desk = Desk(store, actor=actor if managed_by is None else signature(managed_by, actor), shards=shards)
     report = Report()
     known = {(each.tenant, each.name) for each in await stored_calendars(store)}
     for calendar in documents.calendars:
@@ -111,18 +122,22 @@ async def apply(
         if isinstance(store, RehearsalStore):
             store.rehearsed.add(adopted.tables)
         moved = Part("calendar", calendar.tenant, calendar.name) in {table.part for table in adopted.tables}
-        done = ("changed" if (calendar.tenant, calendar.name) in known else "created") if moved else "unchanged"
-        report.calendars.append(CalendarDone(calendar.tenant, calendar.name, done, adopted.jobs, adopted.stuck))
+        what = ("changed" if (calendar.tenant, calendar.name) in known else "created") if moved else "unchanged"
+        report.calendars.append(CalendarDone(calendar.tenant, calendar.name, what, adopted.jobs, adopted.stuck))
     ordered = upstream_first(documents.jobs)
     answers: dict[tuple[str, str], JobDone] = {}
     beside: list[Definition] = []
     for start in range(0, len(ordered), BATCH):
         batch = ordered[start : start + BATCH]
-        answers |= {(each.applied.tenant, each.applied.name): each for each in await _apply(store, desk, batch, beside)}
+        done = await _apply(store, desk, batch, beside, managed_by)
+        answers |= {(each.applied.tenant, each.applied.name): each for each in done}
         if isinstance(store, RehearsalStore):  # nothing of this batch is there when the next one depends on it
             beside += [each for each in batch if answers[each.tenant, each.name].applied.done != "refused"]
         progress(len(batch))
     report.jobs += [answers[each.tenant, each.name] for each in documents.jobs]
+    if prune != "keep":
+        beside = written(documents.jobs, [each.applied for each in report.jobs])
+        report.jobs += map(JobDone, await put_to_rest(store, desk, gone, prune, beside))
     return report
 
 
@@ -142,9 +157,15 @@ async def apply_app(store: Store, app: Fleetcron, *, by: str, shards: int, prune
     return [_compared(before, applied) for applied in await app.sync(store, prune=prune, by=by, shards=shards)]
 
 
-async def _apply(store: Store, desk: Desk, batch: Sequence[Definition], beside: Sequence[Definition]) -> list[JobDone]:
+async def _apply(
+    store: Store, desk: Desk, batch: Sequence[Definition], beside: Sequence[Definition], managed_by: str | None
+) -> list[JobDone]:
     before = await _before(store, batch)
-    return [_compared(before, applied) for applied in await desk.apply(batch, beside=beside)]
+    refuse = None if managed_by is None else not_ours(managed_by, adopting=True)
+    applied = await desk.apply(batch, refuse=refuse, beside=beside)
+    if managed_by is not None:
+        applied = [await awaken(store, desk, each, managed_by) for each in applied]
+    return [_compared(before, each) for each in applied]
 
 
 async def _before(store: Store, definitions: Sequence[Definition]) -> Mapping[tuple[str, str], Standing]:

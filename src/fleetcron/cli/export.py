@@ -1,6 +1,7 @@
-"""`fleetcron jobs export`: jobs as the YAML that `fleetcron apply` reads."""
+"""`fleetcron export`, also `jobs export`: jobs as the YAML that `fleetcron apply` reads."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import click
@@ -26,15 +27,24 @@ _DEFAULTS: Final = Definition("-", (EveryEntry(1000),), PythonTarget("-:-")).as_
 
 @click.command("export")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--managed-by", metavar="NAME", help="Only the jobs of this manager, such as app:shop.")
+@click.option("--tenant", metavar="NAME", help="Only the jobs and calendars of a tenant.")
 @click.option("--full", is_flag=True, help="Write every field, also those that have their default.")
 @database_options
 @json_option
-def export(database: Database, names: tuple[str, ...], full: bool, as_json: bool) -> None:
-    """Print jobs as YAML that `fleetcron apply` accepts: those named, or all that are active or paused.
+def export(
+    database: Database, names: tuple[str, ...], managed_by: str | None, tenant: str | None, full: bool, as_json: bool
+) -> None:
+    """Print jobs as YAML that `fleetcron apply` accepts and `fleetcron plan` shows as no change: those named, or all
+    that are active or paused.
 
-    Calendars that these jobs use come along. A document does not say that a job is paused.
+    Calendars that these jobs use come along; without names and --managed-by all of them. A document does not say that
+    a job is paused.
     """
-    jobs, calendars = database.run(lambda store: _read(store, names))
+    if names and (managed_by or tenant):
+        raise click.UsageError("Names say which jobs: leave out --managed-by and --tenant.")
+    wanted = JobFilter(tenant=tenant, managed_by=managed_by)
+    jobs, calendars = database.run(lambda store: _read(store, names, wanted))
     document: dict[str, Any] = {}
     if calendars:
         document["calendars"] = [_without_nothing(each.as_document()) for each in calendars]
@@ -48,18 +58,21 @@ def export(database: Database, names: tuple[str, ...], full: bool, as_json: bool
     click.echo(dumped(document), nl=False)
 
 
-async def _read(store: Store, names: Iterable[str]) -> tuple[list[Job], list[CalendarDocument]]:
-    jobs = [(await the_job(store, name)).job for name in dict.fromkeys(names)] or await _all(store)
-    used = {(job.definition.tenant, use.name) for job in jobs for use in job.definition.calendars}
-    return jobs, [each for each in await stored_calendars(store) if (each.tenant, each.name) in used]
+async def _read(store: Store, names: Iterable[str], wanted: JobFilter) -> tuple[list[Job], list[CalendarDocument]]:
+    jobs = [(await the_job(store, name)).job for name in dict.fromkeys(names)] or await _all(store, wanted)
+    calendars = [each for each in await stored_calendars(store) if wanted.tenant in (None, each.tenant)]
+    if names or wanted.managed_by is not None:
+        used = {(job.definition.tenant, use.name) for job in jobs for use in job.definition.calendars}
+        calendars = [each for each in calendars if (each.tenant, each.name) in used]
+    return jobs, calendars
 
 
-async def _all(store: Store) -> list[Job]:
+async def _all(store: Store, wanted: JobFilter) -> list[Job]:
     jobs: list[Job] = []
-    after: tuple[str, str] | None = None
-    while page := await store.jobs.list(JobFilter(after=after), _PAGE):
+    while page := await store.jobs.list(wanted, _PAGE):
         jobs += [line.job for line in page if line.job.state in ("active", "paused")]
-        after = page[-1].job.definition.tenant, page[-1].job.definition.name
+        last = page[-1].job.definition
+        wanted = replace(wanted, after=(last.tenant, last.name))
     return jobs
 
 

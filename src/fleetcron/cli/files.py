@@ -1,9 +1,10 @@
 """Documents from files: all of them are read and checked before anything is done, and every mistake has its place."""
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,19 @@ import click
 
 from fleetcron.errors import DefinitionError, Mistake
 from fleetcron.model.calendar import CalendarDocument
+from fleetcron.model.interpolation import interpolated
 from fleetcron.model.reading import Documents, places_of, read_definitions, read_yaml
 
 STDIN = "-"
+_ENDINGS = (".yaml", ".yml", ".json")
 
 files_option = click.option(
-    "-f", "--file", "files", metavar="FILE", multiple=True, help="YAML or JSON; - is standard input. May be repeated."
+    "-f",
+    "--file",
+    "files",
+    metavar="FILE",
+    multiple=True,
+    help="YAML or JSON, or a folder of such files; - is standard input. May be repeated.",
 )
 
 
@@ -41,11 +49,16 @@ class Loaded:
 def load(names: Sequence[str]) -> Loaded:
     sources: list[Source] = []
     mistakes: list[Mistake] = []
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(file for each in names for file in _files(each, mistakes)):
         shown = "standard input" if name == STDIN else name
         try:
             text = _text(name)
-            sources.append(Source(shown, text, read_yaml(text, shown), Path() if name == STDIN else Path(name).parent))
+            raw, wrong = interpolated(read_yaml(text, shown), os.environ)
+            source = Source(shown, text, raw, Path() if name == STDIN else Path(name).parent)
+            if wrong:  # what is not there cannot be checked
+                mistakes += _placed(source, wrong)
+            else:
+                sources.append(source)
         except OSError as error:
             mistakes.append(Mistake(shown, f"cannot be read: {error.strerror}", "look at the name and the rights"))
         except UnicodeDecodeError:
@@ -55,8 +68,11 @@ def load(names: Sequence[str]) -> Loaded:
     return Loaded(sources, mistakes)
 
 
-def read(loaded: Loaded, known_calendars: Iterable[CalendarDocument] = ()) -> Documents:
-    """The jobs and calendars of all files together, or a DefinitionError with every mistake of every file."""
+def read(loaded: Loaded, known_calendars: Iterable[CalendarDocument] = (), managed_by: str | None = None) -> Documents:
+    """The jobs and calendars of all files together, or a DefinitionError with every mistake of every file.
+
+    `managed_by` is the manager of jobs that name none.
+    """
     known = [*known_calendars, *_calendars(loaded.sources)]
     whole = Documents()
     mistakes = list(loaded.mistakes)
@@ -68,11 +84,36 @@ def read(loaded: Loaded, known_calendars: Iterable[CalendarDocument] = ()) -> Do
             mistakes += _placed(source, error.mistakes)
             continue
         mistakes += _placed(source, _repeated(source.name, found, first))
-        whole.jobs.extend(found.jobs)
+        mistakes += _placed(source, _managed_by_others(found, managed_by))
+        whole.jobs.extend(replace(job, managed_by=job.managed_by or managed_by) for job in found.jobs)
         whole.calendars.extend(found.calendars)
     if mistakes:
         raise DefinitionError(mistakes)
     return whole
+
+
+def _files(name: str, mistakes: list[Mistake]) -> list[str]:
+    """The file, or those of a folder and of the folders in it, by name. What begins with a dot is left alone."""
+    folder = Path(name)
+    if name == STDIN or not folder.is_dir():
+        return [name]
+    inside = [path for path in sorted(folder.rglob("*")) if path.suffix in _ENDINGS and path.is_file()]
+    found = [str(path) for path in inside if not any(part[0] == "." for part in path.relative_to(folder).parts)]
+    if not found:
+        mistakes.append(Mistake(name, "there is no file of jobs in this folder", "they end in .yaml, .yml or .json"))
+    return found
+
+
+def _managed_by_others(found: Documents, managed_by: str | None) -> list[Mistake]:
+    return [
+        Mistake(
+            f"/jobs/{at}/managed_by",
+            f"is {job.managed_by}, and --managed-by says {managed_by}",
+            "leave it out, or apply the jobs of each manager by themselves",
+        )
+        for at, job in enumerate(found.jobs)
+        if managed_by is not None and job.managed_by not in (None, managed_by)
+    ]
 
 
 def _text(name: str) -> str:

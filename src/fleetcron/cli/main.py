@@ -23,6 +23,9 @@ COMMANDS: Table = {
     "worker": ("fleetcron.cli.serve:worker", "Only execute runs."),
     "apply": ("fleetcron.cli.apply", "Create and change jobs and calendars from files."),
     "import": ("fleetcron.cli.importing", "Turn a crontab, CronJobs, Celery beat or APScheduler into jobs."),
+    "plan": ("fleetcron.cli.plan", "Show what apply would change, and which ticks would appear, vanish or move."),
+    "export": ("fleetcron.cli.export:export", "Print jobs and calendars as YAML that apply accepts."),
+    "schema": ("fleetcron.cli.schema", "Print the JSON Schema of job files, for editors."),
     "jobs": ("fleetcron.cli.jobs", "List jobs; show, pause, resume, cancel, delete or export them."),
     "runs": ("fleetcron.cli.runs", "List runs; show one, read its log, ask why it waits."),
     "dead": ("fleetcron.cli.dead", "List runs that have failed for good; replay or discard them."),
@@ -58,6 +61,7 @@ def root() -> None:
     """fleetcron: a distributed cron and job scheduler.
 
     Exit codes: 0 fine, 1 findings, differences or refused jobs, 2 bad input, 3 the database is not available.
+    Of plan: 0 no changes, 2 changes, 1 bad input or refused jobs.
     """
 
 
@@ -66,23 +70,23 @@ def main() -> None:
     colour = False if os.environ.get("NO_COLOR") else None
     try:
         root(prog_name="fleetcron", color=colour)
-    except ScheduleError as error:
+    except (FleetcronError, OSError) as error:
+        sys.exit(failed(error, colour))
+
+
+def failed(error: FleetcronError | OSError, colour: bool | None) -> int:
+    """Say what went wrong; the exit code."""
+    if isinstance(error, ScheduleError):
         print_error(error, colour)
-        sys.exit(2)
-    except (DefinitionError, ConfigError) as error:
+    elif isinstance(error, DefinitionError | ConfigError):
         for mistake in error.mistakes:
             place = f"{mistake.pointer}: " if mistake.pointer else ""
             _print(f"{place}{mistake.message}", mistake.hint, colour)
-        sys.exit(2)
-    except StoreError as error:
+    elif isinstance(error, StoreError):
         _print(error.message, error.hint, colour)
-        sys.exit(3 if isinstance(error, StoreUnavailable) else 2)
-    except FleetcronError as error:
+    else:  # an OSError: the output cannot be written, a full disk, say
         _print(str(error), None, colour)
-        sys.exit(2)
-    except OSError as error:  # the output cannot be written: a full disk, say
-        _print(str(error), None, colour)
-        sys.exit(2)
+    return 3 if isinstance(error, StoreUnavailable) else 2
 
 
 def print_error(error: ScheduleError, colour: bool | None) -> None:

@@ -1,13 +1,16 @@
 """A dry run: the same desk, the same statements, and every transaction taken back at its end."""
 
-from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+from fleetcron.cli.connection import opened, sqlite_path
+from fleetcron.config import Config, StoreConfig
 from fleetcron.model.almanac import Part
 from fleetcron.store.almanac import AlmanacTables, Table
 from fleetcron.store.engine import Engine, Script
-from fleetcron.store.migrations import Altering
+from fleetcron.store.migrations import Altering, require_current, status
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok, Refused, Written
 
@@ -79,3 +82,18 @@ class RehearsalStore(Store):
         super().__init__(Rehearsal(store.engine))
         self.rehearsed = RehearsedAlmanac(self.engine)
         self.almanac = self.rehearsed
+
+
+@asynccontextmanager
+async def rehearsing(config: Config) -> AsyncIterator[Store]:
+    """The store as it is, but nothing is kept. Where there are no jobs yet, an empty one in memory stands for it."""
+    path = sqlite_path(config.store.url)
+    if path is None or path.exists():
+        async with opened(config, "any") as store:
+            if (await status(store.engine)).applied:
+                await require_current(store.engine)
+                if await store.shards.number() is not None:  # nobody has made a job as long as nobody has fixed it
+                    yield RehearsalStore(store)
+                    return
+    async with opened(replace(config, store=StoreConfig(url=":memory:")), "made") as store:
+        yield store

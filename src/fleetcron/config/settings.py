@@ -196,6 +196,15 @@ class ExecutorConfig:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretsConfig:
+    folder: str | None = _setting(
+        None,
+        Word(r"[^\0\r\n]{1,1000}", "the path of a folder"),
+        "folder of the secrets that jobs name as secret://NAME: a file TENANT/NAME for each",
+    )
+
+
 class Shown(NamedTuple):
     name: str
     value: str
@@ -210,6 +219,7 @@ class Config:
     node: NodeConfig = NodeConfig()
     worker: WorkerConfig = WorkerConfig()
     executor: ExecutorConfig = ExecutorConfig()
+    secrets: SecretsConfig = SecretsConfig()
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)  # of the settings that somebody set
 
     def shown(self) -> list[Shown]:
@@ -252,6 +262,7 @@ ROOMS: Mapping[str, type[Any]] = {
     "node": NodeConfig,
     "worker": WorkerConfig,
     "executor": ExecutorConfig,
+    "secrets": SecretsConfig,
 }
 
 

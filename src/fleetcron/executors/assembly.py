@@ -15,6 +15,8 @@ from fleetcron.executors.inline import Inline
 from fleetcron.executors.programs import Programs
 from fleetcron.executors.reports import Tell
 from fleetcron.executors.signature import key_of
+from fleetcron.executors.vault import Vault
+from fleetcron.executors.with_secrets import WithSecrets
 from fleetcron.model.target import CommandTarget, HttpTarget, PythonTarget
 
 
@@ -24,12 +26,16 @@ def executors(
     environment: Mapping[str, str],
     clock: Clock,
     functions: Mapping[str, Callable[..., object]] | None = None,
+    vault: Vault | None = None,
 ) -> Callable[[str, int, Tell], Executor]:
     """For a worker, which asks for one for each of its pools. `functions` are those that this process has already: only
-    `isolation: inline` can use them."""
+    `isolation: inline` can use them. Without a vault there are no secrets."""
 
     def make(pool: str, slots: int, tell: Tell) -> Executor:
         del pool
+        return WithSecrets(lambda masked: by_target(slots, masked), vault or Vault(), clock, tell)
+
+    def by_target(slots: int, tell: Tell) -> Executor:
         return ByTarget(
             {
                 PythonTarget: python(slots, tell),

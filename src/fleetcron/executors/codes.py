@@ -31,6 +31,7 @@ CODES: Final[Mapping[str, str]] = {
     "connection_failed": "no connection, or it broke",
     "tls_failed": "the certificate or the encryption was not right",
     "too_many_redirects": "the answer led to another address more than five times",
+    "secret_missing": "the job names a secret that this worker does not have, or cannot read",
     "bad_request": "the request cannot be sent: its address or headers are not valid",
 }
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from fleetcron.errors import ScheduleError
-from fleetcron.model import payload
+from fleetcron.model import payload, secret
 from fleetcron.model.calendar import CalendarDocument, local_almanac
 from fleetcron.model.conversion import calendar_of, entry_of
 from fleetcron.model.document import CalendarShape, CommandShape, HttpShape, JobShape, PublishShape
@@ -183,6 +183,27 @@ def _headers(path: Path, headers: Mapping[str, str]) -> Iterator[Problem]:
             yield (*path, name), "a header is one line", None
 
 
+def _secrets_are_where_they_are_put_in(draft: Draft) -> Iterator[Problem]:
+    """What is written elsewhere would run as it stands: everybody sees the arguments of a program, and every log an
+    address."""
+    run = draft.job.run
+    hint = "put it into env, headers, body or payload; the program or the other side reads it there"
+    elsewhere: list[tuple[Path, str]] = []
+    inside: list[tuple[Path, str]] = []
+    if isinstance(run, CommandShape):
+        argv = [run.command] if isinstance(run.command, str) else run.command
+        elsewhere = [(("run", "command"), " ".join(argv)), (("run", "cwd"), run.cwd or "")]
+        inside = [(("run", "env", name), value) for name, value in run.env.items()]
+    elif isinstance(run, HttpShape):
+        elsewhere = [(("run", "http", "url"), run.http.url)]
+        inside = [(("run", "http", "headers", name), value) for name, value in run.http.headers.items()]
+        inside.append((("run", "http", "body"), run.http.body or ""))
+    yield from ((path, "a secret cannot stand here", hint) for path, text in elsewhere if secret.SCHEME in text)
+    for path, text in inside:
+        if (wrong := secret.wrong_reference(text)) is not None:
+            yield path, f"'{wrong}' names no secret", "write secret://name: letters, digits, dots, dashes"
+
+
 def _payload_is_json(draft: Draft) -> Iterator[Problem]:
     for path, text, hint in payload.problems(draft.job.payload):
         yield ("payload", *path), text, hint
@@ -254,6 +275,7 @@ _RULES: tuple[Callable[[Draft], Iterator[Problem]], ...] = (
     _jitter_is_below_deadline,
     _command_is_clear,
     _http_is_clear,
+    _secrets_are_where_they_are_put_in,
     _payload_is_json,
     _retry_is_clear,
     _overlap_is_clear,

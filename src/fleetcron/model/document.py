@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from fleetcron.errors import ScheduleError
-from fleetcron.model import writing
+from fleetcron.model import interpolation, writing
 from fleetcron.model.rules import HOUR_MS, AlertRule, MisfirePolicy, MisfireRule, OverlapPolicy, Retention, RetryRule
 from fleetcron.model.tenant import DEFAULT_TENANT
 from fleetcron.model.values import (
@@ -146,7 +146,9 @@ class CommandShape(Shape):
         | Annotated[Argument, Field(min_length=1), Tag("shell text")],
         Discriminator(_command_case),
     ] = Field(description="the program and its arguments; one text for the shell with shell: true")
-    env: dict[str, Argument] = Field(default={}, description="variables, added to an empty environment")
+    env: dict[str, Argument] = Field(
+        default={}, description="variables, added to an empty environment; may name secrets: secret://name"
+    )
     cwd: LongLine | None = Field(default=None, description="the folder in which it runs")
     shell: bool = Field(default=False, description="run by a shell, where the operator allows it")
 
@@ -156,7 +158,9 @@ class HttpCallShape(Shape):
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = Field(
         default="POST", description="the HTTP method"
     )
-    headers: dict[str, Argument] = Field(default={}, description="added to what fleetcron sends")
+    headers: dict[str, Argument] = Field(
+        default={}, description="added to what fleetcron sends; may name secrets: Bearer secret://name"
+    )
     body: Argument | None = Field(default=None, description="what is sent; the payload as JSON unless given")
 
 
@@ -338,5 +342,8 @@ class FileShape(Shape):
 
     model_config = ConfigDict(title="fleetcron jobs", json_schema_extra={"patternProperties": {"^x-": {}}})
 
+    env: list[Annotated[str, Field(pattern=f"^{interpolation.NAME}$")]] = Field(
+        default=[], description="variables of the environment that texts of this file may use, as ${NAME}"
+    )
     jobs: list[JobShape] = Field(default=[], description="the jobs")
     calendars: list[CalendarShape] = Field(default=[], description="named calendars that jobs use")

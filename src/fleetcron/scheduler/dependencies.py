@@ -3,7 +3,7 @@
 What is decided here is about a picture of the dependencies; `Jobs.amend` writes only if it is still right.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from typing import Final, TypeAlias
 
@@ -13,6 +13,8 @@ from fleetcron.policy import depends
 from fleetcron.store.upstreams import Around
 
 Name: TypeAlias = tuple[str, str]
+
+Needs: TypeAlias = Mapping[Name, Collection[str]]
 
 _SHOWN: Final = 5
 
@@ -27,10 +29,11 @@ def asked(amendments: Mapping[Name, Amendment]) -> tuple[list[Name], list[Name]]
 
 
 def refusals(
-    amendments: Mapping[Name, Amendment], around: Around, beside: Sequence[Definition] = ()
+    amendments: Mapping[Name, Amendment], around: Around, beside: Sequence[Definition] = (), needs: Needs | None = None
 ) -> dict[Name, str]:
-    """`beside` are jobs that count as stored, although they are not: those that a dry run has not written."""
-    refused = {name: _needed(some) for name, some in around.dependants.items() if some}
+    """`beside` are jobs that count as stored, although they are not: those that a dry run has not written. `needs` has
+    what jobs depend on that a dry run has changed or deleted, although the store says otherwise."""
+    refused = {name: _needed(some) for name, each in around.dependants.items() if (some := _left(name, each, needs))}
     wanted = {
         name: made.after.job.definition.depends_on
         for name, made in amendments.items()
@@ -49,6 +52,11 @@ def upstream_first(definitions: Sequence[Definition]) -> list[Definition]:
     known = {(each.tenant, each.name): each for each in definitions}
     edges = {name: [(name[0], need) for need in each.depends_on] for name, each in known.items()}
     return [known[name] for name in depends.upstream_first(edges)]
+
+
+def _left(name: Name, dependants: Sequence[str], needs: Needs | None) -> list[str]:
+    """Those that still depend on a job."""
+    return [each for each in dependants if needs is None or name[1] in needs.get((name[0], each), (name[1],))]
 
 
 def _needed(names: Sequence[str]) -> str:

@@ -153,9 +153,17 @@ class Desk:
             (tenant, name), lambda before, table, now: amend.cancel(before, table, now, self._actor)
         )
 
-    async def delete(self, tenant: str, name: str, *, only_if: Condition | None = None) -> Applied:
+    async def delete(
+        self,
+        tenant: str,
+        name: str,
+        *,
+        only_if: Condition | None = None,
+        needs: dependencies.Needs | None = None,
+    ) -> Applied:
+        """`needs`: what other jobs depend on, where a dry run has changed that."""
         return await self._steer(
-            (tenant, name), lambda before, table, now: amend.delete(before, table, now, self._actor), only_if
+            (tenant, name), lambda before, table, now: amend.delete(before, table, now, self._actor), only_if, needs
         )
 
     async def put_calendar(self, document: CalendarDocument) -> Adoption:
@@ -205,6 +213,7 @@ class Desk:
         name: Name,
         decide: Callable[[Standing, Timetable, int], Amendment | None],
         only_if: Condition | None = None,
+        needs: dependencies.Needs | None = None,
     ) -> Applied:
         async def wish(found: Found, name: Name, job_id: str) -> Decided:  # noqa: ARG001
             before = found.standings.get(name)
@@ -220,7 +229,7 @@ class Desk:
                 return Decided(applied=Applied(*name, "unchanged", before.job, before.next_due_ms))
             return Decided(made)
 
-        return _checked((await self._settle([name], {name: wish}))[0])
+        return _checked((await self._settle([name], {name: wish}, needs=needs))[0])
 
     async def _timetable(self, standing: Standing, epoch: int) -> Timetable:
         known = await self._tables.known(standing.timing.parts(), epoch)
@@ -238,7 +247,11 @@ class Desk:
         return replace(found, now_ms=max(found.now_ms, latest))
 
     async def _settle(
-        self, names: Sequence[Name], wishes: dict[Name, Wish], beside: Sequence[Definition] = ()
+        self,
+        names: Sequence[Name],
+        wishes: dict[Name, Wish],
+        beside: Sequence[Definition] = (),
+        needs: dependencies.Needs | None = None,
     ) -> list[Applied]:
         """Read, decide, write; again for those whose job has moved meanwhile."""
         answers: dict[Name, Applied] = {}
@@ -256,7 +269,7 @@ class Desk:
             decided = {name: await wishes[name](await self._as_of(found, name), name, ids[name]) for name in open_names}
             answers |= {name: each.applied for name, each in decided.items() if each.applied is not None}
             amendments = {name: each.amendment for name, each in decided.items() if each.amendment is not None}
-            around, refused = await self._around(amendments, beside)
+            around, refused = await self._around(amendments, beside, needs)
             for name, reason in refused.items():
                 answers[name] = _refused(name, amendments.pop(name), reason)
             if not amendments:
@@ -291,14 +304,14 @@ class Desk:
         return [answers[name] for name in names]
 
     async def _around(
-        self, amendments: dict[Name, Amendment], beside: Sequence[Definition]
+        self, amendments: dict[Name, Amendment], beside: Sequence[Definition], needs: dependencies.Needs | None
     ) -> tuple[Around | None, dict[Name, str]]:
         """The dependencies that these changes touch, and what they refuse."""
         starts, ends = dependencies.asked(amendments)
         if not starts and not ends:
             return None, {}
         around = await self._jobs.around(starts, ends)
-        return around, dependencies.refusals(amendments, around, beside)
+        return around, dependencies.refusals(amendments, around, beside, needs)
 
     async def _was_written(self, made: Amendment) -> bool:
         """Is this one of the job's latest revisions? One of somebody else would have another actor or instant."""

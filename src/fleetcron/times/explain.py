@@ -126,10 +126,10 @@ def _gaps(schedule: Schedule, after: datetime) -> tuple[str | None, str | None]:
     if not gaps:
         rare = list(islice(schedule.ticks_ms(start, start + 50 * 366 * DAY * 1000), 20))
         gaps = {later - earlier for earlier, later in pairwise(rare)}
-    return (_length(min(gaps)), _length(max(gaps))) if gaps else (None, None)
+    return (length_text(min(gaps)), length_text(max(gaps))) if gaps else (None, None)
 
 
-def _length(ms: int) -> str:
+def length_text(ms: int) -> str:
     """As people say it: 23h30m, 2d15h."""
     if ms % 1000:
         return duration_text(ms)
@@ -218,4 +218,4 @@ def _text(data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["Change", "Explanation", "Finding", "clock_changes", "explain"]
+__all__ = ["Change", "Explanation", "Finding", "clock_changes", "explain", "length_text"]

@@ -1,0 +1,136 @@
+"""What `apply` and `plan` are asked to bring about: the jobs of files and of an app, and what becomes of those that
+vanished from them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from fleetcron.app.application import PRUNES, Fleetcron
+from fleetcron.cli.applying import Report, apply, apply_app, mark_unserved
+from fleetcron.cli.apps import app_of, app_option
+from fleetcron.cli.calendars import stored_calendars
+from fleetcron.cli.files import Loaded, files_option, load, read
+from fleetcron.cli.names import MOST_OF_A_NAME
+from fleetcron.model.job import Job
+from fleetcron.model.reading import Documents
+from fleetcron.scheduler.sync import Prune, vanished
+from fleetcron.store.store import Store
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Wished:
+    """`managed_by` and `prune` are about the files; an app is its own manager, and `prune` is about it too."""
+
+    files: Loaded
+    app: Fleetcron | None = None
+    app_name: str | None = None
+    managed_by: str | None = None
+    prune: Prune | None = None
+
+    def check(self) -> Documents:
+        """Without the database: a mistake is told even if nobody answers there."""
+        documents = read(self.files, managed_by=self.managed_by)
+        if self.app is not None:
+            self.app.definitions()
+        return documents
+
+    async def documents(self, store: Store, checked: Documents) -> Documents:
+        """Checked again with the calendars that the fleet has, if it has some."""
+        known = await stored_calendars(store)
+        return read(self.files, known, self.managed_by) if known else checked
+
+    async def gone(self, store: Store, documents: Documents) -> Sequence[Job]:
+        """The jobs of this manager that are no longer in the files, and are not at rest yet."""
+        if self.managed_by is None or self.prune in (None, "keep"):
+            return ()
+        found = await vanished(store, {(each.tenant, each.name) for each in documents.jobs}, self.managed_by)
+        return [job for job in found if self.prune == "delete" or job.state == "active"]
+
+    async def carry_out(
+        self,
+        store: Store,
+        documents: Documents,
+        gone: Sequence[Job],
+        *,
+        by: str,
+        shards: int,
+        progress: Callable[[int], None],
+    ) -> Report:
+        report = await apply(
+            store,
+            documents,
+            actor=by,
+            shards=shards,
+            progress=progress,
+            managed_by=self.managed_by,
+            gone=gone,
+            prune=self.prune or "keep",
+        )
+        if self.app is not None:
+            report.jobs += await apply_app(store, self.app, by=by, shards=shards, prune=self.prune)
+        await mark_unserved(store, report)
+        return report
+
+
+def wished_options(function: Command) -> Command:
+    """Add the files, --app, --managed-by and --prune; the command gets them as one `wished`."""
+
+    @wraps(function)
+    def command(
+        more: tuple[str, ...],
+        files: tuple[str, ...],
+        app_name: str | None,
+        managed_by: str | None,
+        prune: Prune | None,
+        **values: Any,
+    ) -> Any:
+        if not files and not more and app_name is None:
+            name = click.get_current_context().info_name
+            raise click.UsageError(f"Which file? For example: fleetcron {name} -f jobs.yaml")
+        if prune is not None and app_name is None and managed_by is None:
+            raise click.UsageError(
+                "--prune is about the jobs of one source: add --managed-by NAME for files, or --app MODULE:NAME"
+            )
+        app = app_of(app_name)
+        return function(wished=Wished(load((*files, *more)), app, app_name, managed_by, prune), **values)
+
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command  # type: ignore[return-value]
+
+
+def _manager(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    name = value.strip()
+    if not name or len(name) > MOST_OF_A_NAME or not name.isprintable():
+        raise click.BadParameter(f"write a name of 1 to {MOST_OF_A_NAME} characters, such as shop-jobs")
+    if name.startswith("app:"):
+        raise click.BadParameter("names that begin with app: belong to Python apps, which --app applies")
+    return name
+
+
+_OPTIONS = (
+    click.argument("more", nargs=-1, metavar="[FILE]..."),
+    files_option,
+    app_option,
+    click.option(
+        "--managed-by",
+        metavar="NAME",
+        callback=_manager,
+        help="Who keeps these files: their jobs belong to this name, and jobs of another are left alone.",
+    ),
+    click.option(
+        "--prune",
+        is_flag=False,
+        flag_value="pause",
+        type=click.Choice(PRUNES),
+        help="What becomes of jobs of this manager, or of this app, that are gone: pause (also without a value), "
+        "delete or keep. [default: keep for files; for apps what the app says, mostly pause]",
+    ),
+)
