@@ -104,6 +104,8 @@ class Storm:
                 if dead.was_killed:
                     self.kills += 1
                     self._tell(self.kills)
+                elif dead.could_not_begin:
+                    coming.append(fault)
                 else:  # it was asked to leave, and had nothing to give back: another one
                     assert LEAVES in fault, f"{dead.name} was not killed: {dead.lines()[-5:]}"
                     assert dead.said(), f"{dead.name} has crashed: {dead.lines()[-5:]}"

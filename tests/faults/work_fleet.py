@@ -108,6 +108,13 @@ class Member:
         """By its own hand, at a step."""
         return any(line.startswith("SIGKILL at ") for line in self.lines()[-3:])
 
+    @property
+    def could_not_begin(self) -> bool:
+        """When it came the store did not answer in the short time of these tests: a busy machine, nobody's death."""
+        lines = self.lines()
+        is_away = bool(lines) and lines[-1].startswith("fleetcron.errors.StoreUnavailable")
+        return is_away and any("await Node.start(" in line for line in lines)
+
     def has_logged(self, text: str) -> bool:
         return any(text in line for line in self.lines())
 

@@ -109,8 +109,10 @@ def test_both_stores_say_and_keep_the_same_for_long(
     for number in suite.rounds(EXAMPLES // A_ROUND + 1):
         with store_template18.copy() as url:
             done = in_lock_step(runner, url, suite.seed + number, A_ROUND, STEPS)
-        assert [what for what in (*OFTEN, *RARELY) if not done[what]] == []
         runs = sum(many for what, many in done.items() if what.startswith("run "))
         attempts = sum(many for what, many in done.items() if what.startswith("attempt "))
-        suite.over({"story": done["stories"], "move": done["moves"]}, Tally(Counter(runs=runs, attempts=attempts)))
+        suite.over(
+            {"story": done["stories"], "move": done["moves"]}, Tally(done + Counter(runs=runs, attempts=attempts))
+        )
     suite.check()
+    assert [what for what in (*OFTEN, *RARELY) if not suite.counted()[what]] == []

@@ -159,6 +159,13 @@ class Suite:
             done.update(each.faults)
         assert {kind: min(done[kind], goal) for kind, goal in self.goal.items()} == dict(self.goal)
 
+    def counted(self) -> Counter[str]:
+        """Over all rounds, also those of an earlier call."""
+        found: Counter[str] = Counter()
+        for each in self._known:
+            found.update(each.counted)
+        return found
+
     def _done(self) -> int:
         kind = next(iter(self.goal))
         return sum(each.faults.get(kind, 0) for each in self._known if each.is_good)

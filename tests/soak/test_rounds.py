@@ -46,6 +46,7 @@ def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
     assert play(kills(tmp_path, store="postgres")) == [0, 1, 2]
     assert play(kills(tmp_path)) == [2]
     kills(tmp_path).check()
+    assert kills(tmp_path).counted() == {"runs": 21, "attempts": 27}
     assert play(kills(tmp_path, code="another")) == [0, 1, 2]
 
 
