@@ -166,9 +166,9 @@ def test_tables_of_another_program(quick: Folder) -> None:
 
 def test_config_show(quick: Folder) -> None:
     quick.write("fleetcron.toml", '[coordination]\nlease_ttl = "20s"\n')
-    url = "postgresql://me:secret@db/jobs"
+    url = "postgresql://me:hush-hush@db/jobs"
     told = quick("config", "show", FLEETCRON_DATABASE_URL=url, FLEETCRON_NODE__REGION="eu").stdout
-    assert "secret" not in told
+    assert "hush" not in told
     rows = [line.split() for line in told.splitlines()]
     assert ["store.url", "postgresql://me:***@db/jobs", "FLEETCRON_DATABASE_URL"] in rows
     assert ["coordination.lease_ttl", "20s", "fleetcron.toml"] in rows

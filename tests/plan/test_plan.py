@@ -255,3 +255,18 @@ def test_many_jobs_are_shown_in_part_and_warnings_first(moments: Moments) -> Non
         "60 jobs: 60 changed.",
         "Nothing was written.",
     ]
+
+
+def test_on_postgres_too(moments: Moments, postgres18_database: str) -> None:
+    url = {"DATABASE_URL": postgres18_database}
+    managed = ("--managed-by", "examples", "--prune")
+    assert moments.json("plan", str(EXAMPLES), *managed, code=2, **url)["counts"] == {"created": 5}
+    assert "not applied yet" in moments("migrate", "--status", **url).stdout
+    moments("apply", str(EXAMPLES), *managed, **url)
+    assert moments("plan", "-", *managed, given=moments("export", **url).stdout, **url).stdout.endswith("to do.\n")
+    events = moments.json("events", **url)
+    text = EXAMPLES.read_text().replace("12-25]", "12-24]").replace("name: heartbeat", "name: pulse")
+    told = moments.json("plan", "-", *managed, given=text, code=2, **url)
+    assert {job["name"]: job["change"] for job in told["jobs"]} == {"pulse": "+", "heartbeat": "-"}
+    assert [each["done"] for each in told["calendars"]] == ["changed"]
+    assert moments.json("events", **url) == events

@@ -35,6 +35,21 @@ def test_what_vanished_is_paused_and_comes_back(moments: Moments) -> None:
     assert apply(moments, *MANAGED) == {"a": "unchanged", "b": "unchanged"}  # what a person paused stays paused
 
 
+def test_plan_knows_that_a_changed_job_is_resumed(moments: Moments) -> None:
+    """A rehearsal keeps neither the edit nor the pause before it."""
+    write(moments, "a", "b")
+    apply(moments, *MANAGED)
+    write(moments, "a")
+    apply(moments, *MANAGED, "--prune", "--yes")
+    write(moments, "a", "b", b=", timeout: 5m")
+    [told] = moments.json("plan", "jobs.yaml", *MANAGED, code=2)["jobs"]
+    assert (told["change"], told["done"], told["ticks"]["appear"]) == ("+", "resumed", 2160)
+    assert [each["field"] for each in told["changes"]] == ["timeout"]
+    assert apply(moments, *MANAGED) == {"a": "unchanged", "b": "resumed"}
+    assert moments.json("jobs", "show", "b")["definition"]["timeout"] == "5m"
+    assert states(moments) == {"a": "active", "b": "active"}
+
+
 def test_delete_frees_the_name(moments: Moments) -> None:
     write(moments, "a", "b")
     apply(moments, *MANAGED)

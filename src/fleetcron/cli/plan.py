@@ -64,7 +64,7 @@ def command(database: Database, wished: Wished, days: int, as_json: bool) -> Non
     """
     config = database_of(wished.app, database).config()
     checked = wished.check()
-    with progress_bar(len(checked.jobs), "planning") as progress:
+    with progress_bar(2 * len(checked.jobs), "planning") as progress:
         plan = asyncio.run(planned(config, wished, checked, days, user(), progress))
     if as_json:
         print_json(plan.as_json())

@@ -102,13 +102,14 @@ class Plan:
 async def planned(
     config: Config, wished: Wished, checked: Documents, days: int, by: str, progress: Callable[[int], None]
 ) -> Plan:
+    """`progress` hears of each job twice at most: when it was rehearsed, and when its ticks were compared."""
     async with rehearsing(config) as store:
         documents = await wished.documents(store, checked)
         gone = await wished.gone(store, documents)
         report = await wished.carry_out(
             store, documents, gone, by=by, shards=config.scheduler.shards, progress=progress
         )
-        return await _Planner(store, days).plan(report)
+        return await _Planner(store, days).plan(report, progress)
 
 
 class _Planner:
@@ -120,7 +121,7 @@ class _Planner:
         self._old = Tables(AlmanacTables(store.engine))
         self._new = Tables(store.almanac)
 
-    async def plan(self, report: Report) -> Plan:
+    async def plan(self, report: Report, progress: Callable[[int], None]) -> Plan:
         changing = [job for job in report.jobs if job.applied.done != "unchanged"]
         limit = compared(len(changing))
         jobs: list[JobPlan] = []
@@ -129,6 +130,7 @@ class _Planner:
             batch = changing[start : start + BATCH]
             found = replace(await self._find(batch), now_ms=now_ms)  # one instant for all
             jobs += [JobPlan(job, await self._firing(job, found, limit)) for job in batch]
+            progress(len(batch))
         calendars = [each for each in report.calendars if each.done != "unchanged"]
         moved = [CalendarPlan(each, await self._moved(each, now_ms)) for each in calendars]
         counts = Counter(job.applied.done for job in report.jobs)

@@ -12,6 +12,7 @@ history says who paused it, and what a person paused stays paused.
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 from fleetcron.config import SchedulerConfig
@@ -97,11 +98,15 @@ async def awaken(store: Store, desk: Desk, applied: Applied, managed_by: str) ->
         return applied
     if not await _was_paused_by(store, job, managed_by):
         return applied
-    try:  # who changed it meanwhile may have had a reason
-        resumed = await desk.resume(applied.tenant, applied.name, only_if=lambda now: now.revision == job.revision)
+    # who changed it meanwhile may have had a reason; a dry run has not kept the edit, and finds the revision before it
+    expected = (job.revision, job.revision - 1) if applied.done == "changed" else (job.revision,)
+    try:
+        resumed = await desk.resume(applied.tenant, applied.name, only_if=lambda now: now.revision in expected)
     except RefusedError:  # it is gone
         return applied
-    return resumed if resumed.done == "resumed" else applied
+    if resumed.done != "resumed" or resumed.job is None:
+        return applied
+    return replace(resumed, job=replace(resumed.job, definition=job.definition))
 
 
 async def vanished(store: Store, wanted: Collection[Name], managed_by: str) -> list[Job]:
