@@ -111,7 +111,8 @@ def test_all_mistakes_are_told_at_once_with_their_places() -> None:
     env = {"FLEETCRON_LEASE_TTL": "15s", "FLEETCRON_NODE_REGION": "eu", "FLEETCRON_NODE__ROLES": "scheduler,cook"}
     assert mistakes(toml, env, {"store.urll": "x"}).splitlines() == [
         "fleetcron.toml: coordination.lease_tll: is not a setting; did you mean coordination.lease_ttl?",
-        "fleetcron.toml: [planner]: is not a setting; there are store, scheduler, coordination, node, worker, executor",
+        "fleetcron.toml: [planner]: is not a setting; "
+        "there are store, scheduler, coordination, node, worker, executor, api",
         "environment: FLEETCRON_LEASE_TTL: is not a setting; did you mean FLEETCRON_COORDINATION__LEASE_TTL?",
         "environment: FLEETCRON_NODE_REGION: is not a setting; did you mean FLEETCRON_NODE__REGION?",
         "flag: store.urll: is not a setting; did you mean store.url?",

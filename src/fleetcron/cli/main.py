@@ -18,9 +18,10 @@ from fleetcron.errors import (
 )
 
 COMMANDS: Table = {
-    "serve": ("fleetcron.cli.serve", "Plan runs and execute them until it is stopped."),
+    "serve": ("fleetcron.cli.serve", "Plan runs, execute them and serve the API until it is stopped."),
     "scheduler": ("fleetcron.cli.serve:scheduler", "Only plan runs."),
     "worker": ("fleetcron.cli.serve:worker", "Only execute runs."),
+    "api": ("fleetcron.cli.serve:api", "Only serve the API."),
     "apply": ("fleetcron.cli.apply", "Create and change jobs and calendars from files."),
     "jobs": ("fleetcron.cli.jobs", "List jobs; show, pause, resume, cancel, delete or export them."),
     "runs": ("fleetcron.cli.runs", "List runs; show one, read its log, ask why it waits."),

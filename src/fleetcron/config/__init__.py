@@ -2,6 +2,7 @@
 
 from fleetcron.config.loading import load, read
 from fleetcron.config.settings import (
+    ApiConfig,
     Config,
     CoordinationConfig,
     ExecutorConfig,
@@ -13,6 +14,7 @@ from fleetcron.config.settings import (
 )
 
 __all__ = [
+    "ApiConfig",
     "Config",
     "CoordinationConfig",
     "ExecutorConfig",
