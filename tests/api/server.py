@@ -19,7 +19,6 @@ from fleetcron.api.server import Server
 from fleetcron.clock import SystemClock
 from fleetcron.config import ApiConfig
 from fleetcron.model.access import KeyWish, Role, new_key
-from fleetcron.model.shard import Held
 from fleetcron.scheduler.desk import Desk
 from fleetcron.store.store import Store
 from tests.store.engines import hand_cranked
@@ -139,7 +138,7 @@ def serving(url: str, **config: Any) -> Iterator[Api]:
         async with hand_cranked(url, NOW) as (engine, clock):
             store = Store(engine)
             ok(await store.shards.fix(4))
-            held = [Held("*", shard, 1, "node") for shard in range(4)]
+            held = ok(await store.shards.take("*", range(4), "node", 3_600_000))
             floor = Floor(store, clock, Desk(store, actor="test", shards=4), held)
             context = Context(store, SystemClock(), ApiConfig(**{"listen": "127.0.0.1:0", **config}), 4)
             server = await Server.open(context)

@@ -8,13 +8,41 @@ from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 
 from fleetcron import __version__
-from fleetcron.api import me, system
+from fleetcron.api import (
+    batch,
+    fleet,
+    holds,
+    job_looks,
+    job_steering,
+    jobs,
+    keys,
+    me,
+    past,
+    run_log,
+    run_steering,
+    runs,
+    system,
+)
 from fleetcron.api.context import Context
 from fleetcron.api.envelope import Envelope
 from fleetcron.api.problems import ProblemDetails
 from fleetcron.api.routing import ROLE, answer
 
-_ROUTERS: Final = (system.router, me.routes)
+_ROUTERS: Final = (
+    system.router,
+    me.routes,
+    jobs.routes,
+    job_steering.routes,
+    job_looks.routes,
+    batch.routes,
+    runs.routes,
+    run_log.routes,
+    run_steering.routes,
+    past.routes,
+    fleet.routes,
+    holds.routes,
+    keys.routes,
+)
 _ABOUT: Final = """Jobs, runs and everything around them.
 
 Errors are `application/problem+json` (RFC 9457): every mistake at once, each with a JSON pointer. Lists are cut into

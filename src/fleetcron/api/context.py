@@ -29,6 +29,7 @@ class Context:
     limiter: Limiter = field(init=False)
     uses: Uses = field(default_factory=Uses)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
+    streams: int = 0  # that somebody follows now
     has_keys: bool = False  # once somebody has made one, nobody is let in without
 
     def __post_init__(self) -> None:

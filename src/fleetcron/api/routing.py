@@ -58,6 +58,8 @@ class Route(APIRoute):
                 caller = await identify(context, request, role)
                 request.state.caller = caller
                 _check_query(request, known)
+                if self.body_field is not None:
+                    _check_media(request)
                 received = Received(request.scope, request.receive)
                 if is_post and HEADER in request.headers:
                     if ONCE in extra:
@@ -90,6 +92,8 @@ def _queries(dependant: Dependant) -> Iterator[str]:
 
 def _check_query(request: Request, known: frozenset[str]) -> None:
     """A filter that is misspelled must not look as if it had found everything."""
+    if b"%00" in request.scope["query_string"] or "\0" in request.scope["path"]:
+        raise Problem(400, "the address has a character that cannot be stored")
     unknown = sorted(set(request.query_params) - known)
     if unknown:
         errors: list[dict[str, str | None]] = [
@@ -97,6 +101,13 @@ def _check_query(request: Request, known: frozenset[str]) -> None:
             for name in unknown
         ]
         raise Problem(422, f"unknown parameter {unknown[0][:100]!r}", errors=errors)
+
+
+def _check_media(request: Request) -> None:
+    sent = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if sent and kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise Problem(415, "send Content-Type: application/json")
 
 
 async def _once(context: Context, caller: Caller, request: Received, inner: Handler) -> Response:

@@ -11,7 +11,6 @@ import click
 from fleetcron.app.application import PRUNES, Fleetcron
 from fleetcron.cli.applying import JobDone, Report, apply, apply_app, mark_unserved
 from fleetcron.cli.apps import app_of, app_option, database_of
-from fleetcron.cli.calendars import stored_calendars
 from fleetcron.cli.changes import change_words
 from fleetcron.cli.connection import Database, database_options, opened, sqlite_path
 from fleetcron.cli.files import files_option, load, read
@@ -24,6 +23,7 @@ from fleetcron.config import Config, StoreConfig
 from fleetcron.scheduler.sync import Prune
 from fleetcron.store.migrations import require_current, status
 from fleetcron.store.store import Store
+from fleetcron.views.calendars import stored_calendars
 
 _SHOWN = 50  # lines
 _FIELDS = 4  # of a job

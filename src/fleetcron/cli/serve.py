@@ -15,7 +15,6 @@ from fleetcron.app.application import Fleetcron
 from fleetcron.app.running import fitted, lend_functions
 from fleetcron.cli.applying import Report, apply
 from fleetcron.cli.apps import app_of, app_option, database_of
-from fleetcron.cli.calendars import stored_calendars
 from fleetcron.cli.connection import Database, database_options, sqlite_path
 from fleetcron.cli.files import Loaded, files_option, load, read
 from fleetcron.cli.logs import set_up
@@ -29,6 +28,7 @@ from fleetcron.config.kinds import masked
 from fleetcron.errors import StoreUnavailable
 from fleetcron.node import Node, stop_on_signals, tune_interpreter
 from fleetcron.scheduler import sync
+from fleetcron.views.calendars import stored_calendars
 
 log = logging.getLogger(__name__)
 
