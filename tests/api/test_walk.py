@@ -29,7 +29,7 @@ def routes(api: Api) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def filled(path: str, run_id: int, key_id: str) -> str:
-    values = {"name": "tick", "run_id": run_id, "key_id": key_id, "scope": "tenant", "node_id": "n"}
+    values = {"name": "tick", "run_id": run_id, "key_id": key_id, "scope": "tenant", "worker_id": "w~x~1"}
     return path.format(**values)
 
 

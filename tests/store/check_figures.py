@@ -75,3 +75,20 @@ async def whose_runs_these_are(w: "World") -> None:
     assert sorted(expected.values()) == ["acme", "default"]
     assert await w.store.history.tenants([*expected, 9_999]) == expected
     assert await w.store.history.tenants([]) == {}
+
+
+@check
+async def when_what_a_worker_holds_could_begin(w: "World") -> None:
+    f = floor(w)
+    await f.define("one")
+    await f.join("n")
+    assert not await w.store.queue.has_work("default")
+    await f.next_minute()
+    assert (await w.store.queue.has_work("default"), await w.store.queue.has_work("other")) == (True, False)
+    [run] = await f.claim("n")
+    assert not await w.store.queue.has_work("default")
+    claimed_ms = f.now
+    await w.clock.advance(500)
+    found = await w.store.workers.begun("n")
+    assert (found.now_ms, found.earliest) == (claimed_ms + 500, {(run.run_id, 1): claimed_ms})
+    assert (await w.store.workers.begun("other")).earliest == {}

@@ -22,6 +22,7 @@ from fleetcron.api import (
     run_steering,
     runs,
     system,
+    workers,
 )
 from fleetcron.api.context import Context
 from fleetcron.api.envelope import Envelope
@@ -42,6 +43,7 @@ _ROUTERS: Final = (
     fleet.routes,
     holds.routes,
     keys.routes,
+    workers.routes,
 )
 _ABOUT: Final = """Jobs, runs and everything around them.
 
