@@ -7,7 +7,7 @@ import platform
 from collections.abc import Callable
 from dataclasses import asdict
 
-from bench import burst, catchup, delay, fairness, fuzz, idle, startup, ticks, work
+from bench import api, burst, catchup, delay, fairness, fuzz, idle, startup, ticks, work
 from bench.measure import Result, progress
 
 BENCHMARKS: dict[str, Callable[[bool], Result]] = {
@@ -20,6 +20,7 @@ BENCHMARKS: dict[str, Callable[[bool], Result]] = {
     "work": work.run,
     "fairness": fairness.run,
     "catchup": catchup.run,
+    "api": api.run,
 }
 
 

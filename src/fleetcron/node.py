@@ -1,4 +1,4 @@
-"""One process: the place where the rooms are put together. Roles: scheduler, worker, or both."""
+"""One process: the place where the rooms are put together. Roles: scheduler, worker and api, all or some."""
 
 import asyncio
 import gc
@@ -11,11 +11,14 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from fleetcron import __version__
 from fleetcron.clock import Clock, SystemClock
 from fleetcron.config import Config
-from fleetcron.errors import StoreUnavailable
+from fleetcron.errors import RefusedError, StoreUnavailable
 from fleetcron.executors.assembly import executors
 from fleetcron.executors.programs import Programs
 from fleetcron.executors.vault import Vault, without_secrets
@@ -31,6 +34,9 @@ from fleetcron.times import zones
 from fleetcron.upkeep.processes import this_process
 from fleetcron.worker.loop import Worker
 
+if TYPE_CHECKING:
+    from fleetcron.api.server import Server
+
 log = logging.getLogger(__name__)
 
 _PATIENCE_MS = 2_000
@@ -39,8 +45,9 @@ _PATIENCE_MS = 2_000
 class Node:
     """`await Node.start(config)`, then `await node.run(stop)`."""
 
-    def __init__(self, store: Store, config: Config, clock: Clock) -> None:
+    def __init__(self, store: Store, config: Config, clock: Clock, api: "Server | None" = None) -> None:
         self.store = store
+        self.api = api  # it listens already
         self.config = config
         self.clock = clock
         name = config.node.named(socket.gethostname(), os.getpid())
@@ -68,12 +75,16 @@ class Node:
             for migration in await migrate(store.engine):
                 log.info("the tables are now at version %d (%s)", migration.number, migration.name)
             number = await store.shards.number()
+            if number is not None and config.source_of("scheduler.shards") == "default":  # nobody asked for another
+                config = replace(config, scheduler=replace(config.scheduler, shards=number))
+            api = await _listening(store, config, clock) if "api" in config.node.roles else None
         except BaseException:
             await store.close()
             raise
-        if number is not None and config.source_of("scheduler.shards") == "default":  # nobody asked for another
-            config = replace(config, scheduler=replace(config.scheduler, shards=number))
-        return cls(store, config, clock)
+        if api is None:
+            roles = tuple(role for role in config.node.roles if role != "api")
+            config = replace(config, node=replace(config.node, roles=roles))
+        return cls(store, config, clock, api)
 
     @property
     def health(self) -> Health:
@@ -84,11 +95,20 @@ class Node:
         return self.member.worker
 
     async def run(self, stop: asyncio.Event) -> None:
+        serving = None
+        if self.api is not None:
+            serving = asyncio.create_task(self.api.run(stop))
+            serving.add_done_callback(lambda _: stop.set())  # a node that cannot do all that it should ends
         try:
             await self.member.run(stop)
         finally:
+            stop.set()
+            if serving is not None:
+                await asyncio.wait([serving])
             if self._programs is not None:
                 await self._programs.close()
+        if serving is not None:
+            serving.result()
 
     def _tools(self) -> Tools:
         environment = without_secrets(os.environ)
@@ -101,8 +121,38 @@ class Node:
         )
 
     async def close(self) -> None:
+        if self.api is not None:
+            self.api.close()
         with suppress(StoreUnavailable):
             await self.store.close()
+
+
+async def _listening(store: Store, config: Config, clock: Clock) -> "Server | None":
+    """The API, which listens from now on. None if nobody has chosen its address, the usual one is taken, and there is
+    something else to do: as when a second node is started on a machine."""
+    # in a thread: what it imports takes half a second, in which a node has better things to do
+    api, context = await asyncio.to_thread(_imported)
+    try:
+        server: Server = await api.Server.open(
+            context.Context(
+                store,
+                clock,
+                config.api,
+                config.scheduler.shards,
+                chance=random.random,
+                worker_ttl_ms=round(config.worker.lease_ttl_s * 1000),
+            )
+        )
+        return server
+    except api.AddressTaken as error:
+        if config.source_of("api.listen") != "default" or config.node.roles == ("api",):
+            raise RefusedError(f"{error}; choose another address with --listen") from None
+        log.warning("%s: this node is without the API; choose another address with --listen", error)
+        return None
+
+
+def _imported() -> tuple[ModuleType, ModuleType]:
+    return import_module("fleetcron.api.server"), import_module("fleetcron.api.context")
 
 
 def tune_interpreter() -> None:

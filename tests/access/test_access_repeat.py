@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fleetcron.cli.asking import answer
 from fleetcron.model.access import KeyWish, Role, new_key, new_session
 from fleetcron.store.idempotency import Done, New
 from fleetcron.store.store import Store
+from fleetcron.views.asking import answer
 from tests.faults import truth
 from tests.faults.replies import Forgetful, Repeating
 from tests.faults.test_repeat import verbs_that_write

@@ -92,7 +92,8 @@ class Folder:
         ours = {key: value for key, value in os.environ.items() if not key.startswith(("FLEETCRON_", "DATABASE_URL"))}
         if self.database is not None:
             ours["DATABASE_URL"] = self.database
-        return {**ours, "PYTHONWARNINGS": "error", **more}
+        # without the API, which takes half a second to start: tests/api has it
+        return {**ours, "PYTHONWARNINGS": "error", "FLEETCRON_NODE__ROLES": "scheduler,worker", **more}
 
 
 class InThisProcess(Folder):

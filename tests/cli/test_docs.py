@@ -11,10 +11,10 @@ import click
 import pytest
 
 from fleetcron.cli.jobs import COMMANDS as JOBS_COMMANDS
-from fleetcron.cli.ledger import ANSWERS, WORDS
+from fleetcron.cli.ledger import ANSWERS
 from fleetcron.cli.main import COMMANDS, root
 from fleetcron.events import KINDS
-from fleetcron.model.answer import Answer, Reason
+from fleetcron.model.answer import WORDS, Answer, Reason
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))

@@ -112,7 +112,7 @@ def test_all_mistakes_are_told_at_once_with_their_places() -> None:
     assert mistakes(toml, env, {"store.urll": "x"}).splitlines() == [
         "fleetcron.toml: coordination.lease_tll: is not a setting; did you mean coordination.lease_ttl?",
         "fleetcron.toml: [planner]: is not a setting; there are store, scheduler, coordination, node, worker, executor,"
-        " secrets",
+        " secrets, api",
         "environment: FLEETCRON_LEASE_TTL: is not a setting; did you mean FLEETCRON_COORDINATION__LEASE_TTL?",
         "environment: FLEETCRON_NODE_REGION: is not a setting; did you mean FLEETCRON_NODE__REGION?",
         "flag: store.urll: is not a setting; did you mean store.url?",

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from fleetcron.cli.asking import answer
 from fleetcron.errors import StoreUnavailable
 from fleetcron.model.definition import Definition
 from fleetcron.model.rules import EveryEntry, MisfireRule, OverlapRule
@@ -17,6 +16,7 @@ from fleetcron.scheduler.tick import tick
 from fleetcron.store.steering import DeadFilter
 from fleetcron.store.store import Store
 from fleetcron.store.written import Unknown
+from fleetcron.views.asking import answer
 from tests.faults import truth
 from tests.faults.jobs import RUN
 from tests.faults.replies import Forgetful, Repeating

@@ -36,6 +36,7 @@ from fleetcron.times import zones
 from tests.store import (
     check_access,
     check_attempts,
+    check_figures,
     check_limits,
     check_shown,
     check_steering,
@@ -532,6 +533,7 @@ async def the_schema_is_current(w: World) -> None:
 
 for more in (
     check_upstreams, check_limits, check_attempts, check_shown, check_steering, check_work, check_upkeep, check_access,
+    check_figures,
 ):  # fmt: skip
     CHECKS |= more.CHECKS
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fleetcron.app.application import Fleetcron
-from fleetcron.cli.calendars import stored_calendars
 from fleetcron.cli.moments import as_json
 from fleetcron.cli.rehearsal import RehearsalStore
 from fleetcron.cli.serving import served
@@ -19,6 +18,7 @@ from fleetcron.scheduler.dependencies import upstream_first
 from fleetcron.scheduler.desk import BATCH, Applied, Desk
 from fleetcron.scheduler.sync import Prune, awaken, not_ours, put_to_rest, signature, written
 from fleetcron.store.store import Store
+from fleetcron.views.calendars import stored_calendars
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ import click
 
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.lazy import LazyGroup, Table
-from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import distance, instant_ms, utc
 from fleetcron.cli.names import no_such_job, split
 from fleetcron.cli.tables import limit_option, printable, say_more, shortened, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.store.steering import DeadFilter, DeadLetter
 from fleetcron.store.store import Store
+from fleetcron.views.past import dead_json
 
 COMMANDS: Table = {
     "show": ("fleetcron.cli.run:show", "Show one with all attempts, like fleetcron runs show."),
@@ -101,7 +101,7 @@ def command(
     letters = letters[:limit]
     last = letters[-1].run_id if more else None
     if as_json:
-        print_json({"dead": [_as_json(each) for each in letters], "before": last})
+        print_json({"dead": [dead_json(each) for each in letters], "before": last})
     elif letters:
         click.echo(table(_HEADS, [_row(each, now_ms) for each in letters]))
         if last is not None:
@@ -127,23 +127,3 @@ def _row(each: DeadLetter, now_ms: int) -> list[str]:
 def _error(each: DeadLetter) -> str:
     text = printable(f"{each.error_code or '-'}: {each.error_text or ''}".removesuffix(": "))
     return shortened(text, _LONGEST)
-
-
-def _as_json(each: DeadLetter) -> dict[str, Any]:
-    return {
-        "run_id": each.run_id,
-        "tenant": each.tenant,
-        "name": each.name,
-        "job_id": each.job_id,
-        "type": each.type,
-        "kind": each.kind,
-        "scheduled_for": instant_json(each.scheduled_for_ms),
-        "died_at": instant_json(each.finished_ms),
-        "attempt": each.attempt,
-        "failures": each.failures,
-        "losses": each.losses,
-        "round": each.round,
-        "outcome": each.outcome,
-        "error": {"code": each.error_code, "text": each.error_text},
-        "node_id": each.node_id,
-    }

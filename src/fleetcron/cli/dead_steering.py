@@ -6,7 +6,6 @@ from functools import partial
 
 import click
 
-from fleetcron.cli.asking import answer
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.dead import Which, which_options
 from fleetcron.cli.many import confirm, progress, steered, yes_option
@@ -17,6 +16,7 @@ from fleetcron.cli.tables import numbered
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.store.steering import BATCH, DeadCount, DeadFilter
 from fleetcron.store.store import Store
+from fleetcron.views.asking import answer
 
 
 @click.command("replay")

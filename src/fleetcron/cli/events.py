@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import utc
 from fleetcron.cli.nodes import named
 from fleetcron.cli.past import Asked, Page
@@ -16,6 +15,7 @@ from fleetcron.cli.when import json_option, print_json
 from fleetcron.events import KINDS
 from fleetcron.store.history import EventLine
 from fleetcron.store.store import Store
+from fleetcron.views.past import event_json
 
 _LONGEST = 80
 _NAMED = ("tenant", "name")  # shown as the job
@@ -43,7 +43,7 @@ def command(
     page = database.run(work)
     more = page.before(lambda line: line.event_id)
     if as_json:
-        print_json({"events": [_as_json(line) for line in page.lines], "before": more})
+        print_json({"events": [event_json(line) for line in page.lines], "before": more})
     elif page.lines:
         click.echo(table(("AT", "KIND", "JOB", "COUNT", "BY", "DETAIL"), [_row(line) for line in page.lines]))
         if more is not None:
@@ -78,17 +78,3 @@ def _value(key: str, value: Any) -> str:
     if key.endswith("_ms") and isinstance(value, int):
         return utc(value)
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _as_json(line: EventLine) -> dict[str, Any]:
-    return {
-        "event_id": line.event_id,
-        "at": instant_json(line.at_ms),
-        "kind": line.kind,
-        "count": line.count,
-        "tenant": line.tenant,
-        "name": line.name,
-        "node_id": line.node_id,
-        "by": line.actor,
-        "detail": dict(line.detail),
-    }

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import click
 
-from fleetcron.cli.calendars import stored_calendars
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.names import the_job
 from fleetcron.cli.when import json_option, print_json
@@ -18,6 +17,7 @@ from fleetcron.model.rules import EveryEntry
 from fleetcron.model.target import PythonTarget
 from fleetcron.store.jobs import JobFilter
 from fleetcron.store.store import Store
+from fleetcron.views.calendars import stored_calendars
 
 _PAGE = 1000
 _KEPT: Final = ("name", "type")

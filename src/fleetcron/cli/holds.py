@@ -1,13 +1,11 @@
 """`fleetcron hold`, `slow`, `release` and `holds`: what people switch in an incident, and how they undo it. S3-105."""
 
 from shlex import quote
-from typing import Any
 
 import click
 
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.limits import changed_json, done, mistakes_as_flags, say_looked, unknown
-from fleetcron.cli.moments import as_json as instant_json
+from fleetcron.cli.limits import done, mistakes_as_flags, say_looked, unknown
 from fleetcron.cli.moments import utc
 from fleetcron.cli.names import by_option
 from fleetcron.cli.tables import coloured, printable, table
@@ -20,6 +18,7 @@ from fleetcron.store.looking import Changed
 from fleetcron.store.store import Store
 from fleetcron.store.written import Refused
 from fleetcron.times.durations import duration_ms
+from fleetcron.views.fleet import changed_json, hold_json
 
 _scope = click.argument("scope", type=click.Choice(SCOPES))
 _name = click.argument("name")
@@ -112,7 +111,7 @@ def holds(database: Database, as_json: bool) -> None:
     """List what is held or slowed down now, why, by whom and until when."""
     found = database.run(lambda store: store.controls.list())
     if as_json:
-        print_json({"holds": [_json(line) for line in found.controls]})
+        print_json({"holds": [hold_json(line) for line in found.controls]})
     elif found.controls:
         heads = ("WHAT", "STARTS", "ATTEMPTS", "BACKOFF", "UNTIL", "WAITING", "BY", "REASON")
         click.echo(table(heads, [_row(line) for line in found.controls]))
@@ -197,19 +196,3 @@ def _row(line: ControlLine) -> list[str]:
         printable(line.switched.actor),
         printable(line.switched.reason),
     ]
-
-
-def _json(line: ControlLine) -> dict[str, Any]:
-    control = line.switched.control
-    return {
-        "scope": control.scope,
-        "name": control.name,
-        "percent": control.percent,
-        "attempts": control.retries,
-        "backoff": control.backoff,
-        "until": instant_json(control.until_ms),
-        "waiting": line.waiting,
-        "reason": line.switched.reason,
-        "by": line.switched.actor,
-        "since": instant_json(line.switched.updated_ms),
-    }

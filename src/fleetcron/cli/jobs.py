@@ -2,23 +2,22 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 import click
 
-from fleetcron.cli.coming import next_ticks
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.lazy import LazyGroup, Table
-from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import distance, local, zone_of
 from fleetcron.cli.names import split
-from fleetcron.cli.schedules import in_a_table, short
+from fleetcron.cli.schedules import in_a_table
 from fleetcron.cli.serving import unserved
 from fleetcron.cli.tables import coloured, limit_option, say_more, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.states import JOB_STATES
 from fleetcron.store.jobs import JobFilter, JobLine
 from fleetcron.store.store import Store
+from fleetcron.views.coming import next_ticks
+from fleetcron.views.jobs import line_json
 
 COMMANDS: Table = {
     "show": ("fleetcron.cli.show:show", "Show a job with every field, its state and its next ticks."),
@@ -129,22 +128,3 @@ def _last(line: JobLine, now_ms: int) -> str:
     if line.last_state is None or line.last_scheduled_ms is None:
         return "-"
     return f"{coloured(line.last_state)} {distance(line.last_scheduled_ms, now_ms)}"
-
-
-def line_json(line: JobLine, next_ms: int | None) -> dict[str, Any]:
-    job, definition = line.job, line.job.definition
-    last = {"scheduled_for": instant_json(line.last_scheduled_ms), "state": line.last_state}
-    return {
-        "tenant": definition.tenant,
-        "name": definition.name,
-        "job_id": job.job_id,
-        "type": definition.type,
-        "pool": definition.pool,
-        "state": job.state,
-        "problem": job.problem,
-        "revision": job.revision,
-        "schedule": short(definition),
-        "next": instant_json(next_ms),
-        "next_local": None if next_ms is None else local(next_ms, zone_of(definition)),
-        "last": last if line.last_state else None,
-    }

@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import click
 
-from fleetcron.cli.asking import answer
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.limits import figure, unknown
-from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import distance, utc
 from fleetcron.cli.names import by_option
 from fleetcron.cli.run_steering import checked_reason
@@ -22,6 +20,8 @@ from fleetcron.policy.access import state_of
 from fleetcron.store.keys import CreatedKey, KeyFilter, RevokedKey
 from fleetcron.store.store import Store
 from fleetcron.times.durations import duration_ms
+from fleetcron.views.asking import answer
+from fleetcron.views.keys import key_json
 
 COMMANDS: Table = {
     "create": ("fleetcron.cli.keys:create", "Create a key, and show it this once."),
@@ -62,7 +62,7 @@ def command(
     page = database.run(lambda store: store.keys.list(wanted, limit + 1))
     keys, more = page.keys[:limit], page.keys[limit - 1].key_id if len(page.keys) > limit else None
     if as_json:
-        print_json({"keys": [_json(each, page.now_ms) for each in keys], "after": more})
+        print_json({"keys": [key_json(each, page.now_ms) for each in keys], "after": more})
     elif keys:
         heads = ("NAME", "ID", "ROLE", "TENANT", "POOLS", "LAST USED", "EXPIRES", "STATE", "REASON")
         click.echo(table(heads, [_row(each, page.now_ms) for each in keys]))
@@ -117,7 +117,7 @@ def create(
 
     made, jobs = database.run(work)
     if as_json:
-        print_json({**_json(made.credential, made.now_ms), "key": key.text, "jobs": jobs})
+        print_json({**key_json(made.credential, made.now_ms), "key": key.text, "jobs": jobs})
         return
     click.echo(f"Key {name} ({key.key_id}): {coloured('created')}. {_words(made.credential)}.\n")
     click.echo(f"  export {VARIABLE}={key.text}\n")
@@ -146,7 +146,7 @@ def revoke(database: Database, which: str, reason: str, by: str, as_json: bool) 
     credential = done.credential
     if as_json:
         word = "revoked" if done.changed else "unchanged"
-        print_json({**_json(credential, done.now_ms), "done": word})
+        print_json({**key_json(credential, done.now_ms), "done": word})
         return
     said = f"Key {credential.full_name} ({credential.key_id})"
     if done.changed:
@@ -221,22 +221,3 @@ def _row(credential: Credential, now_ms: int) -> list[str]:
         coloured(state),
         printable(credential.revoked_why or ""),
     ]
-
-
-def _json(credential: Credential, now_ms: int) -> dict[str, Any]:
-    return {
-        "key_id": credential.key_id,
-        "name": credential.name,
-        "role": credential.role,
-        "tenant": credential.tenant,
-        "pools": list(credential.pools),
-        "rate_per_minute": credential.rate_per_minute,
-        "state": state_of(credential, now_ms),
-        "created_at": instant_json(credential.created_ms),
-        "created_by": credential.created_by,
-        "expires_at": instant_json(credential.expires_ms),
-        "last_used_at": instant_json(credential.last_used_ms),
-        "revoked_at": instant_json(credential.revoked_ms),
-        "revoked_by": credential.revoked_by,
-        "reason": credential.revoked_why,
-    }

@@ -1,19 +1,18 @@
 """`fleetcron ledger`: the ticks that did not run, and why."""
 
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import local, utc
 from fleetcron.cli.past import Asked, Page, asked_options
 from fleetcron.cli.tables import coloured, say_more, table
 from fleetcron.cli.when import json_option, print_json
-from fleetcron.model.answer import WORDS
 from fleetcron.store.history import LedgerLine
 from fleetcron.store.store import Store
 from fleetcron.times.zone import Zone
+from fleetcron.views.past import ledger_json, words
 
 ANSWERS: Final = ("skipped", "missed", "cancelled")
 _RUNS = "runs that were skipped or cancelled are in: fleetcron runs --state skipped"
@@ -37,7 +36,7 @@ def command(database: Database, asked: Asked, answer: str | None, as_json: bool)
     page = database.run(work)
     before = page.before(lambda line: line.entry_id)
     if as_json:
-        print_json({"ledger": [_as_json(line) for line in page.lines], "before": before})
+        print_json({"ledger": [ledger_json(line) for line in page.lines], "before": before})
     elif page.lines:
         click.echo(table(_HEADS, [_row(line, page.zone) for line in page.lines]))
         if before is not None:
@@ -59,28 +58,3 @@ def _row(line: LedgerLine, zone: Zone | None) -> list[str]:
         coloured(answer.answer),
         words(answer.reason, answer.covered_by_ms),
     ]
-
-
-def words(reason: str, covered_by_ms: int | None = None) -> str:
-    """Why, in plain words. A newer program may have written a reason that this one does not know."""
-    said = WORDS.get(reason, reason)  # type: ignore[call-overload]
-    return f"{said}: {utc(covered_by_ms)}" if covered_by_ms is not None else str(said)
-
-
-def _as_json(line: LedgerLine) -> dict[str, Any]:
-    answer = line.answer
-    return {
-        "entry_id": line.entry_id,
-        "tenant": line.tenant,
-        "name": line.name,
-        "job_id": line.job_id,
-        "from": instant_json(answer.from_ms),
-        "to": instant_json(answer.to_ms),
-        "ticks": answer.ticks,
-        "answer": answer.answer,
-        "reason": answer.reason,
-        "words": words(answer.reason, answer.covered_by_ms),
-        "covered_by": instant_json(answer.covered_by_ms),
-        "noted_at": instant_json(line.noted_ms),
-        "revision": line.revision,
-    }

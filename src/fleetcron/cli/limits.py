@@ -4,12 +4,11 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from fleetcron.cli.connection import Database
-from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.tables import coloured, numbered, printable
 from fleetcron.cli.when import print_json
 from fleetcron.errors import DefinitionError, Mistake, RefusedError, StoreUnavailable
@@ -17,16 +16,7 @@ from fleetcron.store.limits import Usage
 from fleetcron.store.looking import Changed
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok, Refused, Unknown, Written
-
-
-class Limited(Protocol):
-    """A tenant or a pool: a name, and limits that make a document."""
-
-    @property
-    def name(self) -> str: ...
-
-    def as_document(self) -> dict[str, Any]: ...
-
+from fleetcron.views.fleet import Limited, changed_json
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Limited)
@@ -125,16 +115,6 @@ def change(
     say_looked(changed)
 
 
-def changed_json(changed: Changed[Any]) -> dict[str, Any]:
-    return {
-        "done": "unchanged" if changed.before == changed.after else "changed",
-        "before": changed.before and changed.before.as_document(),
-        "after": changed.after and changed.after.as_document(),
-        "looked_at": changed.looked,
-        "complete": not changed.rest,
-    }
-
-
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """`weight 1 -> 3, rate none -> 10/s`."""
     return ", ".join(
@@ -170,19 +150,6 @@ def waiting(usage: Usage) -> str:
     if [words for _, words in named] == [WAITS[""]]:
         return f"{usage.queued:,}"
     return f"{usage.queued:,} ({', '.join(f'{count:,} {words}' for count, words in named)})"
-
-
-def limited_json(limited: Limited, usage: Usage, updated_ms: int | None) -> dict[str, Any]:
-    return {
-        "name": limited.name,
-        **limited.as_document(),
-        "jobs": usage.jobs,
-        "ended": usage.ended,
-        "in_flight": usage.in_flight,
-        "queued": usage.queued,
-        "waiting": {gate or "slot": count for gate, count in sorted(usage.waiting.items())},
-        "updated_at": instant_json(updated_ms),
-    }
 
 
 def unknown(noun: str, name: str, known: Sequence[str], more: str) -> RefusedError:

@@ -18,9 +18,10 @@ from fleetcron.errors import (
 )
 
 COMMANDS: Table = {
-    "serve": ("fleetcron.cli.serve", "Plan runs and execute them until it is stopped."),
+    "serve": ("fleetcron.cli.serve", "Plan runs, execute them and serve the API until it is stopped."),
     "scheduler": ("fleetcron.cli.serve:scheduler", "Only plan runs."),
     "worker": ("fleetcron.cli.serve:worker", "Only execute runs."),
+    "api": ("fleetcron.cli.serve:api", "Only serve the API."),
     "apply": ("fleetcron.cli.apply", "Create and change jobs and calendars from files."),
     "import": ("fleetcron.cli.importing", "Turn a crontab, CronJobs, Celery beat or APScheduler into jobs."),
     "plan": ("fleetcron.cli.plan", "Show what apply would change, and which ticks would appear, vanish or move."),

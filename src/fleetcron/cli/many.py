@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import click
 
-from fleetcron.cli.asking import answer
 from fleetcron.store.steering import BATCH, Steered
 from fleetcron.store.written import Written
+from fleetcron.views.asking import answer
 
 Verb: TypeAlias = Callable[[Sequence[int]], Awaitable[Written[list[Steered]]]]
 

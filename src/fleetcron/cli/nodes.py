@@ -1,12 +1,10 @@
 """`fleetcron nodes`: who lives, and who plans which shard."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import click
 
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import distance
 from fleetcron.cli.tables import coloured, printable, table
 from fleetcron.cli.when import json_option, print_json
@@ -15,6 +13,7 @@ from fleetcron.store.nodes import SeenNode
 from fleetcron.store.shards import FleetView
 from fleetcron.store.store import Store
 from fleetcron.times.words import ranges
+from fleetcron.views.fleet import fleet_json
 
 _HEADS = ("NODE", "", "SEEN", "ROLES", "REGION", "SHARDS", "CLOCK", "ZONES", "VERSION")
 
@@ -30,7 +29,7 @@ def command(database: Database, as_json: bool) -> None:
 
     view, shards = database.run(work)
     if as_json:
-        print_json(_as_json(view, shards))
+        print_json(fleet_json(view, shards))
         return
     if not view.nodes:
         click.echo("No node is running, so nothing is planned. Start one: fleetcron serve")
@@ -80,40 +79,3 @@ def _free(view: FleetView, shards: int) -> list[str]:
             where = "shard" if len(open_shards) == 1 else "shards"
             free.append(f"{where} {named(region, open_shards)}")
     return free
-
-
-def _as_json(view: FleetView, shards: int | None) -> dict[str, Any]:
-    return {
-        "now": instant_json(view.now_ms),
-        "shards": shards,
-        "nodes": [_node_json(seen) for seen in view.nodes],
-        "leases": [
-            {
-                "region": lease.held.region,
-                "shard": lease.held.shard,
-                "term": lease.held.term,
-                "node_id": lease.held.owner,
-                "taken_at": instant_json(lease.taken_ms),
-                "expires_at": instant_json(lease.expires_ms),
-            }
-            for lease in view.leases
-        ],
-    }
-
-
-def _node_json(seen: SeenNode) -> dict[str, Any]:
-    node = seen.node
-    roles: Sequence[str] = list(node.roles)
-    return {
-        "node_id": node.node_id,
-        "alive": seen.alive,
-        "host": node.host,
-        "pid": node.pid,
-        "roles": roles,
-        "region": node.region,
-        "version": node.version,
-        "zone_release": node.zone_release,
-        "started_at": instant_json(seen.started_ms),
-        "seen_at": instant_json(seen.seen_ms),
-        "clock_ahead_ms": -seen.clock_offset_ms,
-    }

@@ -11,7 +11,6 @@ from fleetcron.cli.limits import (
     change,
     figure_or_none,
     given,
-    limited_json,
     unknown,
     used,
     waiting,
@@ -24,6 +23,7 @@ from fleetcron.store.limits import PoolLine
 from fleetcron.store.looking import Changed
 from fleetcron.store.store import Store
 from fleetcron.store.written import Written
+from fleetcron.views.fleet import pool_json
 
 COMMANDS: Table = {
     "set": ("fleetcron.cli.pools:set_limits", "Set the slots and the quotas of a pool."),
@@ -41,7 +41,7 @@ def command(context: click.Context, database: Database, as_json: bool) -> None:
         return
     lines = database.run(lambda store: store.limits.pools())
     if as_json:
-        print_json({"pools": [_json(line) for line in lines]})
+        print_json({"pools": [pool_json(line) for line in lines]})
     elif lines:
         heads = ("NAME", "JOBS", "WORKERS", "RUNNING", "WAITING", "PER TENANT", "PER TYPE")
         click.echo(table(heads, [_row(line) for line in lines]))
@@ -114,12 +114,3 @@ def _row(line: PoolLine) -> list[str]:
         "" if pool.per_tenant is None else str(pool.per_tenant),
         printable(", ".join(f"{kind} {used(usage.by_type[kind], quota)}" for kind, quota in pool.per_type.items())),
     ]
-
-
-def _json(line: PoolLine) -> dict[str, Any]:
-    return {
-        **limited_json(line.pool, line.usage, line.updated_ms),
-        "in_flight_by_type": dict(line.usage.by_type),
-        "workers": line.workers,
-        "worker_slots": line.worker_slots,
-    }

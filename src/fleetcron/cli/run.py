@@ -2,26 +2,24 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import distance, utc
 from fleetcron.cli.run_ids import no_such_run, run_argument
-from fleetcron.cli.runs import covers_words, line_json
-from fleetcron.cli.sentence import sentence, stands
+from fleetcron.cli.runs import covers_words
 from fleetcron.cli.tables import coloured, numbered, printable, shortened, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.outcome import Fault
-from fleetcron.model.payload import filled
 from fleetcron.model.run import RunLine
 from fleetcron.store.attempts import PastAttempt
 from fleetcron.store.history import RunShown
 from fleetcron.store.store import Store
 from fleetcron.times.durations import rough_text
-from fleetcron.times.instants import from_ms, iso
+from fleetcron.views.runs import payload_of, printed, run_json
+from fleetcron.views.sentence import sentence, stands
 
 _HEADS = ("ATTEMPT", "WORKER", "STARTED", "TOOK", "OUTCOME", "PRINTED", "ERROR")
 _CELL: Final = 100  # characters of an error in the table
@@ -46,7 +44,7 @@ def show(database: Database, run_id: int, as_json: bool) -> None:
 
     shown, attempts, said, now_ms = database.run(work)
     if as_json:
-        print_json(_as_json(shown, attempts, said, now_ms))
+        print_json(run_json(shown, attempts, said, now_ms))
     else:
         _show(shown, attempts, said, now_ms)
 
@@ -63,7 +61,7 @@ def _show(shown: RunShown, attempts: Sequence[PastAttempt], sentence: str, now_m
     if shown.next is not None:
         after = shown.next.run
         click.echo(f"  {'next tick':<14}{utc(after.scheduled_for_ms)}: run {after.run_id} {stands(after.state)}")
-    click.echo(f"  {'payload':<14}{_value(json.dumps(_payload(shown), ensure_ascii=False))}")
+    click.echo(f"  {'payload':<14}{_value(json.dumps(payload_of(shown), ensure_ascii=False))}")
     if not attempts:
         click.echo("\nNo attempt has begun.")
         return
@@ -73,7 +71,7 @@ def _show(shown: RunShown, attempts: Sequence[PastAttempt], sentence: str, now_m
     errors = [each.error for each in attempts if each.error is not None]
     if errors:
         _show_error(errors[-1])
-    if any(_printed(each, shown) for each in attempts):
+    if any(printed(each, shown) for each in attempts):
         click.echo(f"\nWhat it printed: fleetcron runs log {line.run.run_id}")
     else:
         click.echo("\nIt has printed nothing.")
@@ -94,17 +92,6 @@ def _show_error(error: Fault) -> None:
 
 def _value(text: str) -> str:
     return printable(text) if len(text) <= _VALUE else f"{printable(shortened(text, _VALUE))}   (--json has all of it)"
-
-
-def _payload(shown: RunShown) -> dict[str, Any]:
-    """As the handler gets it."""
-    line = shown.line
-    return filled(shown.payload, iso(from_ms(line.run.scheduled_for_ms)), line.name, line.tenant)
-
-
-def _printed(attempt: PastAttempt, shown: RunShown) -> int:
-    """Bytes. Nobody counted them for an attempt that was lost or that runs: then what is kept."""
-    return max(attempt.log_bytes, shown.kept.get(attempt.attempt, 0))
 
 
 def _said(line: RunLine, sentence: str, now_ms: int) -> list[tuple[str, str]]:
@@ -138,7 +125,7 @@ def _said(line: RunLine, sentence: str, now_ms: int) -> list[tuple[str, str]]:
 def _row(attempt: PastAttempt, shown: RunShown, now_ms: int) -> list[str]:
     error = attempt.error
     lasted = attempt.lasted_ms
-    printed = _printed(attempt, shown)
+    size = printed(attempt, shown)
     far = "" if attempt.progress is None else f" {attempt.progress:.0%} {attempt.note or ''}"
     return [
         str(attempt.attempt),
@@ -146,7 +133,7 @@ def _row(attempt: PastAttempt, shown: RunShown, now_ms: int) -> list[str]:
         utc(attempt.started_ms),
         f"{rough_text(max(0, now_ms - attempt.started_ms))} so far" if lasted is None else rough_text(lasted),
         coloured(attempt.outcome or "running") + printable(far).rstrip(),
-        numbered(printed, "byte") if printed else "",
+        numbered(size, "byte") if size else "",
         "" if error is None else shortened(printable(_fault(error)), _CELL),
     ]
 
@@ -154,38 +141,3 @@ def _row(attempt: PastAttempt, shown: RunShown, now_ms: int) -> list[str]:
 def _fault(error: Fault) -> str:
     """That it was cancelled stands beside it already; what is of interest is by whom."""
     return error.text if error.code == "cancelled" and error.text else f"{error.code}: {error.text}".rstrip(": ")
-
-
-def _as_json(shown: RunShown, attempts: Sequence[PastAttempt], sentence: str, now_ms: int) -> dict[str, Any]:
-    after, gone = shown.next and shown.next.run, shown.discarded
-    return {
-        **line_json(shown.line, now_ms, {shown.line.run.run_id: shown.way[-1]} if shown.way else {}),
-        "why": sentence,
-        "payload": _payload(shown),
-        "discarded": gone and {"at": instant_json(gone.at_ms), "by": gone.by, "reason": gone.why},
-        "merged_into": list(shown.way),
-        "next_run": after
-        and {
-            "run_id": after.run_id,
-            "scheduled_for": instant_json(after.scheduled_for_ms),
-            "state": after.state.value,
-        },
-        "attempts": [_attempt_json(each, shown) for each in attempts],
-    }
-
-
-def _attempt_json(attempt: PastAttempt, shown: RunShown) -> dict[str, Any]:
-    error = attempt.error
-    return {
-        "attempt": attempt.attempt,
-        "node_id": attempt.node_id,
-        "outcome": attempt.outcome,
-        "started_at": instant_json(attempt.started_ms),
-        "finished_at": instant_json(attempt.finished_ms),
-        "duration_ms": attempt.lasted_ms,
-        "error": error and {"code": error.code, "text": error.text, "trace": error.trace},
-        "result": None if attempt.result is None else json.loads(attempt.result),
-        "log_bytes": _printed(attempt, shown),
-        "progress": attempt.progress,
-        "note": attempt.note,
-    }

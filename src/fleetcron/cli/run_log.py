@@ -1,21 +1,18 @@
 """`fleetcron runs log`: what an attempt printed; with --follow also what it prints from now on."""
 
-import asyncio
 import sys
-from collections.abc import AsyncIterator
 from typing import Final
 
 import click
 
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.run_ids import no_such_run, run_argument
 from fleetcron.cli.tables import harmless
 from fleetcron.cli.when import json_option, json_text
-from fleetcron.store.attempts import LogPage, LogPiece
+from fleetcron.store.attempts import LogPage
 from fleetcron.store.store import Store
+from fleetcron.views.logs import followed, piece_json
 
-_EVERY_S: Final = 0.5
 _LEFT_OUT: Final = "[the rest is left out: of each attempt the first 8 MiB are kept]"
 
 
@@ -44,9 +41,9 @@ def log(database: Database, run_id: int, attempt: int | None, follow: bool, raw:
             raise no_such_run(run_id)
         if follow and not as_json and first.latest is None and not first.is_final:
             click.echo(_nothing(first, run_id, attempt), err=True)
-        async for page, piece in _pieces(store, run_id, attempt, follow):
+        async for page, piece in followed(store, run_id, attempt, follow=follow):
             if as_json:
-                click.echo(_as_json(page.attempt, piece))
+                click.echo(json_text(piece_json(page.attempt, piece)))
                 continue
             if follow and attempt is None and page.attempt not in attempts and (attempts or page.attempt > 1):
                 click.secho(f"--- attempt {page.attempt}", fg="cyan", err=True)
@@ -67,40 +64,3 @@ def _nothing(page: LogPage, run_id: int, attempt: int | None) -> str:
         said = "It never started" if page.is_final else "It has not started"
         return f"{said}; why: fleetcron why {run_id}"
     return "Nothing was printed." if attempt is None else f"Attempt {attempt} printed nothing."
-
-
-async def _pieces(
-    store: Store, run_id: int, wanted: int | None, follow: bool
-) -> AsyncIterator[tuple[LogPage, LogPiece]]:
-    """From the first piece on. Without an attempt that is named, following goes on with the next one."""
-    attempt, seq = wanted, -1
-    over = False
-    while True:
-        page = await store.past_attempts.log(run_id, attempt, after_seq=seq)
-        if page is None:
-            raise no_such_run(run_id)
-        for piece in page.pieces:
-            yield page, piece
-        if page.pieces:
-            attempt, seq = page.attempt, page.pieces[-1].seq
-            continue
-        if not follow:
-            return
-        if page.ended and wanted is None and page.latest is not None and page.latest > page.attempt:
-            attempt, seq, over = page.attempt + 1, -1, False
-            continue
-        if over and page.ended and (page.is_final or wanted is not None):
-            return
-        over = page.ended  # what an attempt printed last may come a moment after its end: one more look
-        await asyncio.sleep(_EVERY_S)
-
-
-def _as_json(attempt: int, piece: LogPiece) -> str:
-    said = {
-        "attempt": attempt,
-        "seq": piece.seq,
-        "at": instant_json(piece.at_ms),
-        "text": piece.text,
-        "truncated": piece.truncated,
-    }
-    return json_text(said)

@@ -7,7 +7,6 @@ from typing import Final, TypeAlias, get_args
 
 import click
 
-from fleetcron.cli.asking import answer
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.many import confirm, steered, yes_option
 from fleetcron.cli.names import by_option, no_such_job, split
@@ -18,6 +17,8 @@ from fleetcron.model.run import RunKind
 from fleetcron.store.steering import Steered
 from fleetcron.store.store import Store
 from fleetcron.store.written import Written
+from fleetcron.views.asking import answer
+from fleetcron.views.runs import steered_json
 
 LONGEST_REASON = 300
 _MOST_OF_A_JOB: Final = 1_000_000  # of one call
@@ -140,7 +141,7 @@ def steer(database: Database, verb: Steer, as_json: bool) -> None:
 
     done = database.run(work)
     if as_json:
-        print_json({"runs": [_as_json(each) for each in done]})
+        print_json({"runs": [steered_json(each) for each in done]})
     else:
         _say(done)
     if any(each.done == "refused" for each in done):
@@ -153,7 +154,3 @@ def _say(done: Sequence[Steered]) -> None:
     )
     if any(each.done == "stopping" for each in done):
         click.echo("What is stopping ends when its worker has stopped it.")
-
-
-def _as_json(each: Steered) -> dict[str, object]:
-    return {"run_id": each.run_id, "job": each.job, "done": each.done, "reason": each.reason}

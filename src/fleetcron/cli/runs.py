@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.lazy import LazyGroup, Table
-from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import distance, local, utc
 from fleetcron.cli.past import Asked, Page, asked_options
 from fleetcron.cli.tables import coloured, numbered, printable, say_more, shortened, table
@@ -17,6 +16,7 @@ from fleetcron.model.run import RunLine
 from fleetcron.model.states import RunState
 from fleetcron.store.store import Store
 from fleetcron.times.durations import rough_text
+from fleetcron.views.runs import line_json
 
 _HEADS = ("RUN", "JOB", "SCHEDULED FOR", "LOCAL", "STATE", "START", "TOOK", "TRIES", "LANE", "COVERS", "ABOUT")
 _WIDTH = 60
@@ -175,43 +175,3 @@ def covers_words(line: RunLine) -> str:
         return ""
     start, end = line.run.window_ms
     return f"{numbered(line.run.covers, 'tick')}, {utc(start)} to {utc(end)}"
-
-
-def line_json(line: RunLine, now_ms: int, workers: Mapping[int, int]) -> dict[str, Any]:
-    run, waiting = line.run, line.waiting
-    window = run.window_ms
-    return {
-        "run_id": run.run_id,
-        "tenant": line.tenant,
-        "name": line.name,
-        "job_id": run.job_id,
-        "pool": line.pool,
-        "scheduled_for": instant_json(run.scheduled_for_ms),
-        "run_after": instant_json(run.run_after_ms),
-        "state": run.state.value,
-        "kind": run.kind,
-        "lane": run.lane,
-        "covers": run.covers,
-        "window": window and {"from": instant_json(window[0]), "to": instant_json(window[1])},
-        "created_at": instant_json(run.created_ms),
-        "started_at": instant_json(run.started_ms),
-        "finished_at": instant_json(run.finished_ms),
-        "delay_ms": line.delay_ms,
-        "duration_ms": line.lasted_ms(now_ms),
-        "attempt": run.attempt,
-        "failures": run.failures,
-        "losses": run.losses,
-        "round": run.round,
-        "reason": run.reason,
-        "covered_by": run.covered_by,
-        "worked_by": workers.get(run.run_id),
-        "asked_by": run.asked_by,
-        "node_id": line.node_id,
-        "progress": line.progress,
-        "note": line.note,
-        "asked_to_stop": line.cancel,
-        "next_try": instant_json(line.next_ms),
-        "waiting": waiting and {"gate": waiting.gate, "key": waiting.key, "since": instant_json(waiting.since_ms)},
-        "revision": run.revision,
-        "idempotency_key": run.idempotency_key,
-    }

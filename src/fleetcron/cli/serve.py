@@ -1,10 +1,12 @@
-"""`fleetcron serve`, `scheduler` and `worker`: a node with all roles or with one, until it is asked to stop."""
+"""`fleetcron serve`, `scheduler`, `worker` and `api`: a node with all roles or with one, until it is asked to stop."""
 
 import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, Final, cast
 
 import click
 
@@ -13,7 +15,6 @@ from fleetcron.app.application import Fleetcron
 from fleetcron.app.running import fitted, lend_functions
 from fleetcron.cli.applying import Report, apply
 from fleetcron.cli.apps import app_of, app_option, database_of
-from fleetcron.cli.calendars import stored_calendars
 from fleetcron.cli.connection import Database, database_options, sqlite_path
 from fleetcron.cli.files import Loaded, files_option, load, read
 from fleetcron.cli.logs import set_up
@@ -28,6 +29,7 @@ from fleetcron.errors import StoreUnavailable
 from fleetcron.node import Node, stop_on_signals, tune_interpreter
 from fleetcron.scheduler import sync
 from fleetcron.store.jobs import Count
+from fleetcron.views.calendars import stored_calendars
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +67,7 @@ _handlers = click.option(
     "--handlers", multiple=True, metavar="MODULE[:FUNCTION]",
     help="Python functions that jobs may call. Repeatable. [default: those of --app]",
 )  # fmt: skip
+_listen = click.option("--listen", metavar="HOST:PORT", help="Where the API listens. [default: 127.0.0.1:8470]")
 
 
 @click.command("serve")
@@ -72,14 +75,16 @@ _handlers = click.option(
 @_shards
 @_pools
 @_handlers
+@_listen
+@click.option("--no-api", is_flag=True, help="Without the API.")
 @_options
-def command(**options: Any) -> None:
-    """Plan runs and execute them until SIGTERM or SIGINT (Ctrl-C).
+def command(no_api: bool, **options: Any) -> None:
+    """Plan runs, execute them and serve the API until SIGTERM or SIGINT (Ctrl-C).
 
     Creates or updates the tables first, then applies files and app. The log goes to standard error. Exit code 0 after a
     stop that was asked for.
     """
-    _run(None, **options)
+    _run(None, no_api=no_api, **options)
 
 
 @click.command("scheduler")
@@ -103,25 +108,59 @@ def worker(**options: Any) -> None:
     _run("worker", **options)
 
 
+@click.command("api")
+@_listen
+@_options
+def api(**options: Any) -> None:
+    """Serve the API, and leave planning and executing to others. Otherwise like serve."""
+    _run("api", **options)
+
+
 _ROOMS: Final = {
-    "lookahead": "scheduler", "shards": "scheduler", "pools": "worker", "handlers": "executor",
+    "lookahead": "scheduler", "shards": "scheduler", "pools": "worker", "handlers": "executor", "listen": "api",
 }  # fmt: skip
+_ALL: Final = ("scheduler", "worker", "api")
 
 
 def _run(
-    role: str | None, *, database: Database, files: tuple[str, ...], app_name: str | None, no_wait: bool, **flags: Any
+    role: str | None,
+    *,
+    database: Database,
+    files: tuple[str, ...],
+    app_name: str | None,
+    no_wait: bool,
+    no_api: bool = False,
+    **flags: Any,
 ) -> None:
     app = app_of(app_name)
     given = {f"{_ROOMS.get(flag, 'node')}.{flag}": _text(value) for flag, value in flags.items()}
     if role is not None:
         given["node.roles"] = role
-    config = database_of(app, database).config(given)
+    config = _with_roles(database_of(app, database).config(given), no_api=no_api)
     loaded = load(files)
     read(loaded)  # mistakes are told before anything is touched
     if app is not None:
         config = fitted(config, app.definitions())
     set_up(config.node)
-    asyncio.run(_serve(config, loaded, app, wait=not no_wait and sqlite_path(config.store.url) is None))
+    wait = not no_wait and sqlite_path(config.store.url) is None
+    with asyncio.Runner(loop_factory=_fastest() if config.node.roles == ("api",) else None) as runner:
+        runner.run(_serve(config, loaded, app, wait=wait))
+
+
+def _with_roles(config: Config, *, no_api: bool) -> Config:
+    """Who chose no roles has all of them."""
+    roles = _ALL if config.source_of("node.roles") == "default" else config.node.roles
+    if no_api:
+        roles = tuple(role for role in roles if role != "api")
+    return replace(config, node=replace(config.node, roles=roles))
+
+
+def _fastest() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop, where there is one. Only for a node that executes nothing: the executors were measured without it."""
+    try:
+        return cast(Callable[[], asyncio.AbstractEventLoop], import_module("uvloop").new_event_loop)
+    except ImportError:
+        return None
 
 
 def _text(value: str | tuple[str, ...] | None) -> str | None:
@@ -187,6 +226,8 @@ async def _greet(node: Node) -> None:
     with suppress(StoreUnavailable):  # a node that has started goes on: its loops ask again
         lines.append(_jobs(await node.store.jobs.count()))
     lines.append(_duty(node))
+    if node.api is not None:
+        lines.append(f"The API is at {node.api.url}/api/v1, and says what it can at {node.api.url}/docs")
     if node.config.node.log_format == "json":
         for line in lines:
             log.info(line)
@@ -213,6 +254,14 @@ def _duty(node: Node) -> str:
             return "It plans runs; workers execute them: fleetcron worker"
         case ["worker"]:
             return f"It executes runs {where}, and plans none; that is for: fleetcron scheduler, or fleetcron serve"
+        case ["api"]:
+            return (
+                "It answers requests; planning and executing is for: fleetcron serve, or fleetcron scheduler and worker"
+            )
+        case ["api", "scheduler"]:
+            return "It plans runs and answers requests; workers execute them: fleetcron worker"
+        case ["api", "worker"]:
+            return f"It executes runs {where} and answers requests, and plans none; that is for: fleetcron scheduler"
     return f"It plans runs, and executes those {where}"
 
 

@@ -1,13 +1,9 @@
 """`fleetcron jobs show` and `history`: one job with every field, and who changed which."""
 
-from typing import Any
-
 import click
 
 from fleetcron.cli.changes import change_words
-from fleetcron.cli.coming import ticks_of
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import distance, local, utc, zone_of
 from fleetcron.cli.names import no_such_job, split, the_job
 from fleetcron.cli.schedules import short
@@ -17,6 +13,8 @@ from fleetcron.cli.yamltext import dumped
 from fleetcron.model.job import Job, Revision, changes
 from fleetcron.store.jobs import JobLine
 from fleetcron.store.store import Store
+from fleetcron.views.coming import ticks_of
+from fleetcron.views.jobs import job_json, revision_json
 
 _TICKS = 3
 
@@ -34,29 +32,9 @@ def show(database: Database, name: str, as_json: bool) -> None:
 
     line, ticks, now_ms = database.run(work)
     if as_json:
-        print_json(_as_json(line, ticks))
+        print_json(job_json(line, ticks))
     else:
         _show(line, ticks, now_ms)
-
-
-def _as_json(line: JobLine, ticks: list[int]) -> dict[str, Any]:
-    job, zone = line.job, zone_of(line.job.definition)
-    last = {"scheduled_for": instant_json(line.last_scheduled_ms), "state": line.last_state}
-    return {
-        "tenant": job.definition.tenant,
-        "name": job.definition.name,
-        "job_id": job.job_id,
-        "state": job.state,
-        "on_resume": job.on_resume,
-        "problem": job.problem,
-        "revision": job.revision,
-        "created_at": instant_json(job.created_ms),
-        "created_by": job.created_by,
-        "updated_at": instant_json(job.updated_ms),
-        "next": [{"scheduled_for": instant_json(tick), "local": local(tick, zone)} for tick in ticks],
-        "last": last if line.last_state else None,
-        "definition": job.definition.as_document(),
-    }
 
 
 def _show(line: JobLine, ticks: list[int], now_ms: int) -> None:
@@ -95,7 +73,7 @@ def history(database: Database, name: str, limit: int, as_json: bool) -> None:
 
     found = database.run(work)
     if as_json:
-        print_json({"revisions": [_revision_json(each) for _, revisions in found for each in revisions]})
+        print_json({"revisions": [revision_json(each) for _, revisions in found for each in revisions]})
         return
     for job, revisions in found:
         gone = f", deleted {utc(job.deleted_ms)}" if job.deleted_ms is not None else ""
@@ -106,15 +84,3 @@ def history(database: Database, name: str, limit: int, as_json: bool) -> None:
                 click.echo(f"       {change_words(change)}")
         if len(revisions) == limit:
             click.echo("       older ones with a higher --limit")
-
-
-def _revision_json(revision: Revision) -> dict[str, Any]:
-    changed = changes(revision.before, revision.after) if revision.before is not None else []
-    return {
-        "job_id": revision.job_id,
-        "revision": revision.revision,
-        "at": instant_json(revision.at_ms),
-        "by": revision.actor,
-        "action": revision.action,
-        "changes": [{"field": each.field, "old": each.old, "new": each.new} for each in changed],
-    }

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from fleetcron.cli.calendars import stored_calendars
 from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.definition import Definition
 from fleetcron.model.rules import EveryEntry
@@ -13,6 +12,7 @@ from fleetcron.simulate.durations import Lasting, Tick
 from fleetcron.store.history import Span
 from fleetcron.store.jobs import JobFilter, JobLine
 from fleetcron.store.store import Store
+from fleetcron.views.calendars import stored_calendars
 
 _PAGE: Final = 500
 _SEEN: Final = 200  # runs of a job that its durations are learned from

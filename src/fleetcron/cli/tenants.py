@@ -11,7 +11,6 @@ from fleetcron.cli.limits import (
     figure,
     figure_or_none,
     given,
-    limited_json,
     unknown,
     used,
     waiting,
@@ -28,6 +27,7 @@ from fleetcron.store.limits import TenantLine
 from fleetcron.store.looking import Changed
 from fleetcron.store.store import Store
 from fleetcron.store.written import Written
+from fleetcron.views.fleet import limited_json
 
 COMMANDS: Table = {
     "show": ("fleetcron.cli.tenants:show", "Show what a tenant may have and what it uses."),

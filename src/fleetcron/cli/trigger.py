@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from fleetcron.cli.asking import answer
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.names import by_option, the_job
@@ -18,6 +17,7 @@ from fleetcron.model.payload import MAX_DEPTH
 from fleetcron.model.run import idempotency_key
 from fleetcron.store.steering import LONGEST_KEY, Triggered
 from fleetcron.store.store import Store
+from fleetcron.views.asking import answer
 
 
 @click.command("trigger")

@@ -11,13 +11,13 @@ import click
 from fleetcron.app.application import PRUNES, Fleetcron
 from fleetcron.cli.applying import Report, apply, apply_app, mark_unserved
 from fleetcron.cli.apps import app_of, app_option
-from fleetcron.cli.calendars import stored_calendars
 from fleetcron.cli.files import Loaded, files_option, load, read
 from fleetcron.cli.names import MOST_OF_A_NAME
 from fleetcron.model.job import Job
 from fleetcron.model.reading import Documents
 from fleetcron.scheduler.sync import Prune, vanished
 from fleetcron.store.store import Store
+from fleetcron.views.calendars import stored_calendars
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

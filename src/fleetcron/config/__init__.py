@@ -2,6 +2,7 @@
 
 from fleetcron.config.loading import load, read
 from fleetcron.config.settings import (
+    ApiConfig,
     Config,
     CoordinationConfig,
     ExecutorConfig,
@@ -14,6 +15,7 @@ from fleetcron.config.settings import (
 )
 
 __all__ = [
+    "ApiConfig",
     "Config",
     "CoordinationConfig",
     "ExecutorConfig",

@@ -192,6 +192,22 @@ def secret_bytes(text: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
+class Listen:
+    """Where a server listens: HOST:PORT, or [::1]:PORT. A port alone is on this machine only."""
+
+    def read(self, given: object) -> str:
+        hint = "write 127.0.0.1:8470, 0.0.0.0:8470 or [::1]:8470"
+        text = str(given).strip() if isinstance(given, str | int) and not isinstance(given, bool) else ""
+        found = re.fullmatch(r"(?:(\[[0-9a-fA-F:.%a-z]+\]|[A-Za-z0-9._-]+):)?([0-9]{1,5})", text)
+        if not found or int(found[2]) > 65_535:
+            raise BadValue(f"{given!r} is not an address with a port", hint)
+        return f"{found[1] or '127.0.0.1'}:{int(found[2])}"
+
+    def show(self, value: object) -> str:
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True)
 class DatabaseUrl:
     """Where the store is. Shown and complained about without its password."""
 

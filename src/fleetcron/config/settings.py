@@ -5,7 +5,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fleetcron.config.kinds import DatabaseUrl, Duration, Kind, OneOf, SecretBytes, Several, SomeOf, Whole, Word
+from fleetcron.config.kinds import (
+    DatabaseUrl,
+    Duration,
+    Kind,
+    Listen,
+    OneOf,
+    SecretBytes,
+    Several,
+    SomeOf,
+    Whole,
+    Word,
+)
 
 DAY_S = 86_400
 A_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
@@ -205,6 +216,23 @@ class SecretsConfig:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiConfig:
+    listen: str = _setting(
+        "127.0.0.1:8470", Listen(), "where the API listens; beyond this machine only once there are keys"
+    )
+    rate: int = _setting(
+        1200,
+        Whole(1, 600_000, "whoever needs more for one key: fleetcron keys create --rate"),
+        "requests a minute of one key, unless the key says another number",
+    )
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.listen.rpartition(":")
+        return host.strip("[]"), int(port)
+
+
 class Shown(NamedTuple):
     name: str
     value: str
@@ -220,6 +248,7 @@ class Config:
     worker: WorkerConfig = WorkerConfig()
     executor: ExecutorConfig = ExecutorConfig()
     secrets: SecretsConfig = SecretsConfig()
+    api: ApiConfig = ApiConfig()
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)  # of the settings that somebody set
 
     def shown(self) -> list[Shown]:
@@ -263,6 +292,7 @@ ROOMS: Mapping[str, type[Any]] = {
     "worker": WorkerConfig,
     "executor": ExecutorConfig,
     "secrets": SecretsConfig,
+    "api": ApiConfig,
 }
 
 

@@ -6,6 +6,7 @@ A rule is asked only if the fields that it looks at were right: `bad` has the pa
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from fleetcron.errors import ScheduleError
@@ -13,6 +14,7 @@ from fleetcron.model import payload, secret
 from fleetcron.model.calendar import CalendarDocument, local_almanac
 from fleetcron.model.conversion import calendar_of, entry_of
 from fleetcron.model.document import CalendarShape, CommandShape, HttpShape, JobShape, PublishShape
+from fleetcron.model.entry import is_hashed
 from fleetcron.model.mistakes import Path
 from fleetcron.model.rules import CalendarUse, CronEntry
 from fleetcron.model.timing import Timing
@@ -61,12 +63,12 @@ def _schedule_fires(draft: Draft) -> Iterator[Problem]:
     entries = [(at, entry_of(entry)) for at, entry in enumerate(job.schedule) if draft.has(("schedule", at))]
     plain = Timing(
         tuple(entry for _, entry in entries),
-        seed=f"{job.tenant}/{job.name}",
+        seed=f"{job.tenant}/{job.name}" if any(is_hashed(entry) for _, entry in entries) else None,
         starts_ms=job.starts_at,
         ends_ms=job.ends_at,
     )
     is_whole = draft.has(("schedule",), ("starts_at",), ("ends_at",)) and not any(_bounds_are_ordered(draft))
-    wrong = _no_ticks(plain) if is_whole else None
+    wrong = _no_ticks_at_all(plain) if is_whole else None
     if is_whole and wrong is None:
         yield from _calendars_leave_ticks(draft, plain)
         return
@@ -90,6 +92,11 @@ def _calendars_leave_ticks(draft: Draft, plain: Timing) -> Iterator[Problem]:
     wrong = _no_ticks(replace(plain, tenant=job.tenant, calendars=uses), given)
     if wrong is not None:
         yield ("calendars",), wrong.mistake, wrong.hint
+
+
+@lru_cache(1024)  # of many jobs in one document, most have the schedule of another one
+def _no_ticks_at_all(timing: Timing) -> ScheduleError | None:
+    return _no_ticks(timing)
 
 
 def _no_ticks(timing: Timing, calendars: Iterable[CalendarDocument] = ()) -> ScheduleError | None:

@@ -8,6 +8,7 @@ seed is part of the content, and the job has a timing of its own.
 import json
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -38,13 +39,7 @@ class Timing:
 
     def body(self) -> str:
         """The canonical text: equal timings have equal texts."""
-        whole = _plain(self) | {
-            "entries": [_plain(entry) for entry in self.entries],
-            "calendars": [_plain(use) for use in self.calendars],
-            "misfire": _plain(self.misfire),
-        }
-        kept = {name: value for name, value in whole.items() if value not in (None, [], "", 0)}
-        return json.dumps(kept, sort_keys=True, separators=(",", ":"))
+        return _body(self)
 
     @property
     def timing_id(self) -> int:
@@ -76,6 +71,17 @@ class Timing:
             jitter=timedelta(milliseconds=self.jitter_ms) if self.jitter_ms else None,
             seed=self.seed,
         )
+
+
+@lru_cache(1024)  # jobs that are made together often share one
+def _body(timing: Timing) -> str:
+    whole = _plain(timing) | {
+        "entries": [_plain(entry) for entry in timing.entries],
+        "calendars": [_plain(use) for use in timing.calendars],
+        "misfire": _plain(timing.misfire),
+    }
+    kept = {name: value for name, value in whole.items() if value not in (None, [], "", 0)}
+    return json.dumps(kept, sort_keys=True, separators=(",", ":"))
 
 
 def timing_id(body: str) -> int:

@@ -5,7 +5,7 @@ goes through `reading.py`. A field that this release does not know was written b
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any, TypeVar
 
 from fleetcron.model.rules import AlertRule, CalendarUse, MisfireRule, OverlapRule, Retention, RetryRule
@@ -72,7 +72,7 @@ def retry_from(document: Mapping[str, Any]) -> RetryRule:
 
 
 def overlap_document(rule: OverlapRule) -> Document:
-    return asdict(rule)
+    return _plain(rule)
 
 
 def overlap_from(document: Mapping[str, Any]) -> OverlapRule:
@@ -95,7 +95,7 @@ def misfire_from(document: Mapping[str, Any]) -> MisfireRule:
 
 
 def alerts_document(rule: AlertRule) -> Document:
-    return {**asdict(rule), "channels": list(rule.channels)}
+    return {**_plain(rule), "channels": list(rule.channels)}
 
 
 def alerts_from(document: Mapping[str, Any]) -> AlertRule:
@@ -111,11 +111,16 @@ def retention_from(document: Mapping[str, Any]) -> Retention:
 
 
 def calendar_use_document(use: CalendarUse) -> Document:
-    return asdict(use)
+    return _plain(use)
 
 
 def calendar_use_from(document: Mapping[str, Any]) -> CalendarUse:
     return _made(CalendarUse, document)
+
+
+def _plain(rule: Any) -> Document:
+    """The fields of one of our dataclasses. (`asdict` copies deeply, and took a third of the time of a document.)"""
+    return {name: getattr(rule, name) for name in rule.__slots__}
 
 
 def _converted(document: Mapping[str, Any], how: Mapping[str, Callable[[Any], Any]]) -> Document:

@@ -122,12 +122,15 @@ class Desk:
 
         return _checked((await self._settle([_name_of(definition)], {_name_of(definition): wish}))[0])
 
-    async def edit(self, definition: Definition) -> Applied:
+    async def edit(self, definition: Definition, *, refuse: Refusal | None = None) -> Applied:
         """Change a job that exists; a RefusedError if there is none or the new definition can never fire."""
 
         async def wish(found: Found, name: Name, job_id: str) -> Decided:
-            if name not in found.standings:
+            before = found.standings.get(name)
+            if before is None:
                 return Decided(applied=_missing(name))
+            if refuse is not None and (reason := refuse(before.job)):
+                return Decided(applied=Applied(*name, "refused", before.job, reason=reason))
             return await self._wish_definition(definition, found, job_id, strict=True)
 
         return _checked((await self._settle([_name_of(definition)], {_name_of(definition): wish}))[0])

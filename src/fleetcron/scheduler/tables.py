@@ -16,6 +16,7 @@ from fleetcron.times.zone import Zone
 
 # A timetable takes a few kilobytes; jobs that share one share the place.
 MOST_KEPT = 10_000
+_GIVEN = 1_000
 
 
 class Never(Timetable):
@@ -57,6 +58,7 @@ class Tables:
         self._stored = stored
         self._timings: dict[int, Timing] = {}
         self._timetables: dict[tuple[int, int], Timetable] = {}
+        self._given: dict[tuple[Timing, int], Timetable] = {}
         self._zones: dict[tuple[str, str], Zone] = {}
         self._known: tuple[int, dict[tuple[Part, ...], Known]] | None = None
 
@@ -75,7 +77,14 @@ class Tables:
     async def timetable(self, timing: Timing, epoch: int) -> tuple[Timetable, list[Table]]:
         """The ticks of a timing that may be new to the fleet. A ScheduleError if it cannot be."""
         known = await self.known(timing.parts(), epoch)
-        return timing.timetable(known.almanac), known.brought
+        if known.brought:
+            return timing.timetable(known.almanac), known.brought
+        found = self._given.get((timing, epoch))  # jobs that are made together often share one
+        if found is None:
+            if len(self._given) >= _GIVEN:
+                self._given.clear()
+            found = self._given[timing, epoch] = timing.timetable(known.almanac)
+        return found, []
 
     async def known(self, parts: Iterable[Part], epoch: int, instead: Mapping[Part, Table] | None = None) -> Known:
         """The tables that hold at an epoch; `instead` has those that are to hold from the next one on."""

@@ -123,6 +123,14 @@ class History:
 
         return await self._engine.read(script)
 
+    async def tenants(self, run_ids: Iterable[int]) -> Mapping[int, str]:
+        """Whose these runs are. What does not exist is left out."""
+
+        def script() -> Script[dict[int, str]]:
+            return {row["run_id"]: row["tenant"] for row in (yield "runs_steered", {"ids": ids(run_ids)})}
+
+        return await self._engine.read(script)
+
     async def covering(self, run_ids: Iterable[int]) -> Mapping[int, int]:
         """For each of these that was merged, the run that does its work: the last one on its way."""
 

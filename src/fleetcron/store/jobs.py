@@ -49,6 +49,10 @@ class JobLine:
     next_planned_ms: int | None  # the first tick to come that has its run already
     last_scheduled_ms: int | None
     last_state: str | None
+    last_run_id: int | None = None
+    last_started_ms: int | None = None
+    last_finished_ms: int | None = None
+    last_reason: str | None = None  # why it ended so
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,29 +154,13 @@ class Jobs:
 
     async def list(self, wanted: JobFilter, limit: int) -> list[JobLine]:
         after = wanted.after or ("", "")
+        call = {"tenant": wanted.tenant, "name": wanted.name, "state": wanted.state, "type": wanted.type,
+                "pool": wanted.pool, "managed_by": wanted.managed_by, "text": wanted.text, "after_tenant": after[0],
+                "after_name": after[1], "most": limit}  # fmt: skip
 
         def script() -> Script[list[JobLine]]:
-            found = yield (
-                "jobs_list",
-                {
-                    "tenant": wanted.tenant,
-                    "name": wanted.name,
-                    "state": wanted.state,
-                    "type": wanted.type,
-                    "pool": wanted.pool,
-                    "managed_by": wanted.managed_by,
-                    "text": wanted.text,
-                    "after_tenant": after[0],
-                    "after_name": after[1],
-                    "most": limit,
-                },
-            )
-            return [
-                JobLine(
-                    _job(row), row["next_due_ms"], row["next_planned_ms"], row["last_scheduled_ms"], row["last_state"]
-                )
-                for row in found
-            ]
+            found = yield "jobs_list", call
+            return [_line(row) for row in found]
 
         return await self._engine.read(script)
 
@@ -441,6 +429,13 @@ def _job(row: Row) -> Job:
         updated_ms=row["updated_ms"],
         deleted_ms=row["deleted_ms"],
     )
+
+
+def _line(row: Row) -> JobLine:
+    return JobLine(
+        _job(row), row["next_due_ms"], row["next_planned_ms"], row["last_scheduled_ms"], row["last_state"],
+        row["last_run_id"], row["last_started_ms"], row["last_finished_ms"], row["last_reason"],
+    )  # fmt: skip
 
 
 def _json(text: str | None) -> dict[str, Any] | None:

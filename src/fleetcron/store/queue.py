@@ -91,6 +91,17 @@ class Queue:
 
         return await self._engine.write(script)
 
+    async def has_work(self, pool: str) -> bool:
+        """Whether a claim may find something: a run that only waits for a slot, or one that is to be looked at."""
+
+        def script() -> Script[bool]:
+            [facts] = yield "fleet_now", {}
+            [ready] = yield "queue_ready_count", {"pool": pool, "most": 1}
+            [row] = yield "queue_next", {"pools": texts([pool])}
+            return bool(ready["runs"]) or (row["look_ms"] is not None and row["look_ms"] <= facts["now_ms"])
+
+        return await self._engine.read(script)
+
     async def next_look(self, pools: Sequence[str]) -> NextLook:
         """When somebody has to look again."""
         text = texts(pools)

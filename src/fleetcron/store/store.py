@@ -13,6 +13,7 @@ from fleetcron.store.definitions import Definitions
 from fleetcron.store.ends import Attempts
 from fleetcron.store.events import Events
 from fleetcron.store.failing import FailingHistory
+from fleetcron.store.figures import RunFigures
 from fleetcron.store.gaps import Gaps
 from fleetcron.store.history import History
 from fleetcron.store.idempotency import Idempotency
@@ -61,6 +62,7 @@ class Store:
         self.keys = Keys(engine)
         self.sessions = Sessions(engine)
         self.idempotency = Idempotency(engine)
+        self.figures = RunFigures(engine)
 
     @classmethod
     async def open(cls, config: StoreConfig, clock: Clock) -> "Store":

@@ -44,6 +44,14 @@ class Renewed:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """By run and attempt."""
+
+    now_ms: int
+    earliest: Mapping[tuple[int, int], int]
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     now_ms: int
     workers: Sequence[Worker]
@@ -90,6 +98,17 @@ class Workers:
         def script() -> Script[list[tuple[int, int]]]:
             found = yield "leases_keys_of_node", {"node_id": node_id}
             return [(row["run_id"], row["attempt"]) for row in found]
+
+        return await self._engine.read(script)
+
+    async def begun(self, node_id: str) -> Begun:
+        """When what it holds could begin at the earliest: for workers whose own clock nobody has seen."""
+
+        def script() -> Script[Begun]:
+            [facts] = yield "fleet_now", {}
+            found = yield "leases_keys_of_node", {"node_id": node_id}
+            earliest = {(row["run_id"], row["attempt"]): max(row["claimed_ms"], row["due_ms"]) for row in found}
+            return Begun(facts["now_ms"], earliest)
 
         return await self._engine.read(script)
 

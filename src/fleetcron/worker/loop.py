@@ -160,7 +160,7 @@ class Worker:
         return found.clock.received_s + (min(poll_ms, coming_ms, look_ms) - found.now_ms) / 1000
 
     async def _promote(self) -> bool:
-        match await self._store.queue.promote(self._ahead_ms, _PROMOTED, _ranked, late):
+        match await self._store.queue.promote(self._ahead_ms, _PROMOTED, ranked, late):
             case Ok(done):
                 self._promote_at_ms = 0.0 if done.more else self.time.guess_ms(self._loop.time()) + _PROMOTE_EVERY_MS
                 return done.more
@@ -324,5 +324,5 @@ class Worker:
             await self._store.workers.leave(self._node_id)
 
 
-def _ranked(coming: Sequence[Coming], shares: Shares) -> tuple[list[int], dict[Place, int]]:
+def ranked(coming: Sequence[Coming], shares: Shares) -> tuple[list[int], dict[Place, int]]:
     return ranks([Wanted(c.pool, c.lane, c.priority, c.tenant, c.weight) for c in coming], shares)

@@ -5,7 +5,8 @@ SELECT
     (SELECT min(n.scheduled_for_ms) FROM runs AS n
      WHERE n.job_id = j.job_id AND n.kind <> 'manual' AND n.scheduled_for_ms > db_now_ms() AND n.state = 'planned')
         AS next_planned_ms,
-    r.scheduled_for_ms AS last_scheduled_ms,
+    r.scheduled_for_ms AS last_scheduled_ms, r.run_id AS last_run_id, r.started_ms AS last_started_ms,
+    r.finished_ms AS last_finished_ms, r.reason AS last_reason,
     CASE WHEN r.finished_ms IS NOT NULL THEN r.state
          WHEN h.node_id IS NOT NULL AND h.due_ms <= db_now_ms() THEN 'running'
          WHEN h.run_id IS NOT NULL AND (h.node_id IS NULL OR h.attempt > 1) THEN 'retrying'

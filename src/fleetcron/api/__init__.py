@@ -1,0 +1,1 @@
+"""REST: everything that the engine can do, for programs. FastAPI is imported in this room only, and when it is used."""

@@ -1,0 +1,99 @@
+"""The app: all routes, and what goes around them. `create_app(context)`; nothing is global."""
+
+from typing import Any, Final
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
+
+from fleetcron import __version__
+from fleetcron.api import (
+    batch,
+    fleet,
+    holds,
+    job_looks,
+    job_steering,
+    jobs,
+    keys,
+    me,
+    past,
+    run_log,
+    run_steering,
+    runs,
+    system,
+    workers,
+)
+from fleetcron.api.context import Context
+from fleetcron.api.envelope import Envelope
+from fleetcron.api.problems import ProblemDetails
+from fleetcron.api.routing import ROLE, answer
+
+_ROUTERS: Final = (
+    system.router,
+    me.routes,
+    jobs.routes,
+    job_steering.routes,
+    job_looks.routes,
+    batch.routes,
+    runs.routes,
+    run_log.routes,
+    run_steering.routes,
+    past.routes,
+    fleet.routes,
+    holds.routes,
+    keys.routes,
+    workers.routes,
+)
+_ABOUT: Final = """Jobs, runs and everything around them.
+
+Errors are `application/problem+json` (RFC 9457): every mistake at once, each with a JSON pointer. Lists are cut into
+pages: send `next` of one answer as `cursor` of the next question. Jobs have an `ETag`; whoever changes one sends it as
+`If-Match`. A `POST` with an `Idempotency-Key` is carried out once in 24 hours. Instants are RFC 3339 in UTC.
+`x-fleetcron-role` says which role a route takes.
+"""
+
+
+def create_app(context: Context) -> FastAPI:
+    app = FastAPI(
+        title="fleetcron",
+        version=__version__,
+        description=_ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        redirect_slashes=False,
+    )
+    app.state.context = context
+    for router in _ROUTERS:
+        app.include_router(router)
+    for kind in (HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, _told)
+    app.add_middleware(Envelope, new_id=context.new_id)
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    return app
+
+
+async def _told(request: Request, error: Exception) -> Response:
+    """What goes wrong before a route is found, or within one that needs no key."""
+    return answer(request, error)
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema:
+        return app.openapi_schema
+    found = get_openapi(
+        title=app.title, version=app.version, openapi_version="3.1.0", description=app.description, routes=app.routes
+    )
+    parts = found.setdefault("components", {})
+    schemas = parts.setdefault("schemas", {})
+    shape = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas.update(shape.pop("$defs", {}))
+    schemas["Problem"] = shape
+    parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer", "description": "an API key: fck_…"}}
+    for operations in found["paths"].values():
+        for operation in operations.values():
+            if ROLE in operation:
+                operation["security"] = [{"key": []}]
+    app.openapi_schema = found
+    return found

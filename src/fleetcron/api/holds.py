@@ -1,0 +1,84 @@
+"""What people switch in an incident, and how they undo it."""
+
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from pydantic import Field
+
+from fleetcron.api import fleet_shapes as shapes
+from fleetcron.api.access import Caller, TheCaller, TheContext
+from fleetcron.api.context import Context
+from fleetcron.api.parameters import Asked, Words
+from fleetcron.api.problems import Problem, wrong
+from fleetcron.api.routing import needs, router
+from fleetcron.errors import ScheduleError
+from fleetcron.model.access import Role
+from fleetcron.model.control import Scope, Wish
+from fleetcron.times.durations import duration_ms
+from fleetcron.views.asking import answer
+from fleetcron.views.fleet import changed_json, hold_json
+
+routes = router("incidents")
+
+
+class Switch(Asked):
+    scope: Scope
+    name: Words = Field(max_length=200)
+    percent: int | None = Field(default=None, ge=0, le=100, description="so many of the runs may start; 0: none")
+    attempts: int | None = Field(default=None, ge=1, description="so many attempts of a run at most; 1: no retries")
+    backoff: float | None = Field(default=None, ge=1, description="delays before retries are so many times longer")
+    for_: Words | None = Field(default=None, alias="for", description="it ends by itself after this, such as 2h")
+    reason: Words = Field(min_length=1, max_length=300, description="why: the others read it too")
+
+
+@routes.get("/holds", response_model=shapes.Holds, summary="What is held or slowed down", **needs(Role.VIEWER))
+async def holds(context: TheContext, caller: TheCaller) -> dict[str, Any]:
+    """Why, by whom and until when. A key of one tenant sees what is about that tenant."""
+    found = await context.store.controls.list()
+    told = [hold_json(line) for line in found.controls]
+    return {"holds": [each for each in told if _sees(caller, each["scope"], each["name"])]}
+
+
+@routes.post("/holds", response_model=shapes.Held, summary="Hold back or slow down", **needs(Role.OPERATOR))
+async def switch(context: TheContext, caller: TheCaller, body: Switch) -> dict[str, Any]:
+    """Of a tenant, a pool or a type: let only a share of its runs start, or retry it less. What runs goes on, and ticks
+    are planned: their runs wait."""
+    await _known(context, caller, body.scope, body.name)
+    if body.percent is None and body.attempts is None and body.backoff is None:
+        raise wrong("", "say what to do: percent, attempts or backoff")
+    try:
+        for_ms = None if body.for_ is None else duration_ms(body.for_)
+    except ScheduleError as error:
+        raise wrong("/for", error.mistake, error.hint) from None
+    wish = Wish(body.scope, body.name, body.percent, body.attempts, body.backoff, for_ms, body.reason)
+    wish.check()
+    done = await answer(lambda: context.store.controls.switch(wish, actor=caller.actor))
+    return {"scope": body.scope, "name": body.name, **changed_json(done)}
+
+
+@routes.delete("/holds/{scope}/{name}", response_model=shapes.Held, summary="Let it go on", **needs(Role.OPERATOR))
+async def release(
+    context: TheContext,
+    caller: TheCaller,
+    scope: Scope,
+    name: Annotated[str, Path(max_length=200)],
+    reason: Annotated[str | None, Query(max_length=300, description="what was done about it")] = None,
+) -> dict[str, Any]:
+    """Everything ends that was switched for it. To let it go on by and by, POST /holds with a rising percent."""
+    await _known(context, caller, scope, name)
+    done = await answer(lambda: context.store.controls.release(scope, name, actor=caller.actor, reason=reason))
+    return {"scope": scope, "name": name, **changed_json(done)}
+
+
+def _sees(caller: Caller, scope: str, name: str) -> bool:
+    return caller.sees(name if scope == "tenant" else None)
+
+
+async def _known(context: Context, caller: Caller, scope: Scope, name: str) -> None:
+    """In an incident a typing error must not look like success."""
+    names = [each for each in await context.store.controls.names(scope) if _sees(caller, scope, each)]
+    if name not in names:
+        near = get_close_matches(name, names, n=3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise Problem(404, f"there is no {scope} {name}{hint}")

@@ -1,0 +1,147 @@
+"""What people do to a job between two edits: pause, resume, cancel, trigger, backfill."""
+
+import secrets
+from typing import Annotated, Any
+
+from fastapi import Body, Header
+from pydantic import Field
+
+from fleetcron.api import job_shapes as shapes
+from fleetcron.api.access import Tenant, TheCaller, TheContext
+from fleetcron.api.context import digest
+from fleetcron.api.jobs import steered_json, the_job
+from fleetcron.api.parameters import Asked, Name, Words, instant_ms
+from fleetcron.api.problems import Problem, wrong
+from fleetcron.api.routing import needs, router
+from fleetcron.model.access import Role
+from fleetcron.model.rules import MisfirePolicy
+from fleetcron.model.run import idempotency_key
+from fleetcron.scheduler.backfill import LIMIT
+from fleetcron.scheduler.backfill import backfill as fill
+from fleetcron.views.asking import answer
+from fleetcron.views.instants import as_json as instant_json
+
+routes = router("jobs")
+
+
+class Pause(Asked):
+    on_resume: MisfirePolicy | None = Field(default=None, description="what becomes of the ticks meanwhile: skip")
+
+
+class Resume(Asked):
+    missed: MisfirePolicy | None = Field(default=None, description="what becomes of the paused ticks: as paused")
+
+
+class Trigger(Asked):
+    payload: dict[str, Any] | None = Field(default=None, description="instead of the job's own")
+
+
+class Backfill(Asked):
+    from_: Words = Field(alias="from", description="ticks from this instant on")
+    to: Words | None = Field(default=None, description="ticks before this instant; now unless given")
+    limit: int = Field(default=LIMIT, ge=1, le=LIMIT, description="more ticks are refused")
+    dry_run: bool = Field(default=False, description="say what would happen, and write nothing")
+
+
+@routes.post("/jobs/{name}/pause", response_model=shapes.Steered, summary="Pause a job", **needs(Role.OPERATOR))
+async def pause(
+    context: TheContext,
+    caller: TheCaller,
+    name: Name,
+    body: Annotated[Pause | None, Body()] = None,
+    tenant: Tenant = None,
+) -> dict[str, Any]:
+    """Stop planning it until it is resumed."""
+    own = caller.tenant(tenant)
+    await the_job(context, own, name)
+    return steered_json(await context.desk(caller.actor).pause(own, name, body.on_resume if body else None))
+
+
+@routes.post("/jobs/{name}/resume", response_model=shapes.Steered, summary="Resume a job", **needs(Role.OPERATOR))
+async def resume(
+    context: TheContext,
+    caller: TheCaller,
+    name: Name,
+    body: Annotated[Resume | None, Body()] = None,
+    tenant: Tenant = None,
+) -> dict[str, Any]:
+    """Plan it again, from now on; and say what becomes of the ticks while it was paused."""
+    own = caller.tenant(tenant)
+    await the_job(context, own, name)
+    return steered_json(await context.desk(caller.actor).resume(own, name, body.missed if body else None))
+
+
+@routes.post("/jobs/{name}/cancel", response_model=shapes.Steered, summary="End a job for good", **needs(Role.OPERATOR))
+async def cancel(context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None) -> dict[str, Any]:
+    """It keeps its name and its history, and never runs again."""
+    own = caller.tenant(tenant)
+    await the_job(context, own, name)
+    return steered_json(await context.desk(caller.actor).cancel(own, name))
+
+
+@routes.post(
+    "/jobs/{name}/trigger",
+    response_model=shapes.Triggered,
+    status_code=202,
+    summary="Run a job now",
+    **needs(Role.OPERATOR),
+)
+async def trigger(
+    context: TheContext,
+    caller: TheCaller,
+    name: Name,
+    body: Annotated[Trigger | None, Body()] = None,
+    tenant: Tenant = None,
+    idempotency_key_: Annotated[str | None, Header(alias="Idempotency-Key")] = None,
+) -> dict[str, Any]:
+    """Whatever its schedule says, also if it is paused. The run has an identity of its own, and never takes the place
+    of a tick. With an `Idempotency-Key`, asking again gives the same run, even if the first server has died."""
+    line = await the_job(context, caller.tenant(tenant), name)
+    key = digest(caller.key_id, idempotency_key_) if idempotency_key_ is not None else secrets.token_hex(16)
+    payload = body.payload if body else None
+    made = await answer(lambda: context.store.steering.trigger(line.job.job_id, payload, actor=caller.actor, key=key))
+    return {
+        "run_id": made.run_id,
+        "tenant": made.tenant,
+        "name": made.name,
+        "job_id": made.job_id,
+        "scheduled_for": instant_json(made.scheduled_for_ms),
+        "created": made.created,
+        "idempotency_key": idempotency_key(made.job_id, made.scheduled_for_ms, made.run_id, "manual"),
+    }
+
+
+@routes.post(
+    "/jobs/{name}/backfill", response_model=shapes.Backfilled, summary="Runs for past ticks", **needs(Role.OPERATOR)
+)
+async def backfill(
+    context: TheContext, caller: TheCaller, name: Name, body: Backfill, tenant: Tenant = None
+) -> dict[str, Any]:
+    """The ticks of the past that have no run get one, in the catch-up lane. Safe to repeat."""
+    own = caller.tenant(tenant)
+    await the_job(context, own, name)
+    from_ms, to_ms = _instant("/from", body.from_), _instant("/to", body.to)
+    until_ms = await context.now_ms() + 1 if to_ms is None else to_ms
+    assert from_ms is not None
+    done = await fill(
+        context.store, own, name, from_ms, until_ms, actor=caller.actor, limit=body.limit, dry_run=body.dry_run
+    )
+    return {
+        "tenant": own,
+        "name": name,
+        "from": instant_json(from_ms),
+        "to": instant_json(until_ms),
+        "dry_run": body.dry_run,
+        "ticks": done.ticks,
+        "created": done.created,
+        "superseded": done.superseded,
+        "existing": done.existing,
+        "undecided": done.undecided,
+    }
+
+
+def _instant(pointer: str, text: str | None) -> int | None:
+    try:
+        return instant_ms(pointer, text)
+    except Problem:
+        raise wrong(pointer, "is not an instant", "write it as 2027-01-01T09:00:00Z") from None

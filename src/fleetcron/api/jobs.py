@@ -1,0 +1,253 @@
+"""Jobs: create, list, get, replace, patch, delete."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+from fastapi import Header, Response
+from fastapi.responses import JSONResponse
+
+from fleetcron.api import job_shapes as shapes
+from fleetcron.api.access import Caller, Tenant, TheCaller, TheContext
+from fleetcron.api.context import Context
+from fleetcron.api.parameters import Cursor, JobBody, Limit, Name, cursor_of, from_cursor
+from fleetcron.api.problems import Problem, not_found, wrong
+from fleetcron.api.routing import needs, router
+from fleetcron.model.access import Role
+from fleetcron.model.definition import Definition
+from fleetcron.model.job import Job
+from fleetcron.model.reading import read_job
+from fleetcron.model.states import JobState
+from fleetcron.scheduler.desk import Applied, Refusal
+from fleetcron.store.jobs import JobFilter, JobLine
+from fleetcron.views.calendars import stored_calendars
+from fleetcron.views.coming import next_ticks, ticks_of
+from fleetcron.views.health import health
+from fleetcron.views.instants import as_json as instant_json
+from fleetcron.views.jobs import job_json, line_json
+
+routes = router("jobs")
+TICKS: Final = 3
+_KINDS: Final = ("python", "command", "http", "publish")
+IfMatch = Annotated[str | None, Header(description="the ETag of the job as you know it, or *")]
+
+
+@routes.get("/jobs", response_model=shapes.JobPage, summary="List jobs", **needs(Role.VIEWER))
+async def listed(
+    context: TheContext,
+    caller: TheCaller,
+    tenant: Tenant = None,
+    state: JobState | None = None,
+    type: str | None = None,  # noqa: A002 - the name of the parameter
+    pool: str | None = None,
+    text: str | None = None,
+    managed_by: str | None = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> dict[str, Any]:
+    """By tenant and name, each with its next tick, what became of its last one, and how it is."""
+    after = from_cursor(cursor, str, str)
+    wanted = JobFilter(
+        tenant=caller.tenants(tenant),
+        state=state,
+        type=type,
+        pool=pool,
+        text=text.lower() if text else None,
+        managed_by=managed_by,
+        after=None if after is None else (after[0], after[1]),
+    )
+    found = await context.store.jobs.list(wanted, limit + 1)
+    lines = found[:limit]
+    coming, now_ms = await next_ticks(context.store, lines), await context.now_ms()
+    last = lines[-1].job.definition if len(found) > limit else None
+    return {
+        "jobs": [_line_json(line, coming.get(line.job.job_id), now_ms) for line in lines],
+        "next": None if last is None else cursor_of(last.tenant, last.name),
+    }
+
+
+def _line_json(line: JobLine, next_ms: int | None, now_ms: int) -> dict[str, Any]:
+    return {**line_json(line, next_ms), "health": health(line, next_ms, now_ms)}
+
+
+@routes.post("/jobs", response_model=shapes.Job, status_code=201, summary="Create a job", **needs(Role.OPERATOR))
+async def create(context: TheContext, caller: TheCaller, body: JobBody, tenant: Tenant = None) -> Response:
+    """409 if its name is taken, or its schedule can never fire."""
+    own = tenant_in(caller, tenant, body)
+    definition = await defined(context, {**body, "tenant": own})
+    applied = await context.desk(caller.actor).create(definition)
+    return await answered(context, own, definition.name, applied, 201)
+
+
+@routes.get("/jobs/{name}", response_model=shapes.Job, summary="Show a job", **needs(Role.VIEWER))
+async def shown(context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None) -> Response:
+    """With every field. Its `ETag` is for whoever changes it."""
+    return await answered(context, caller.tenant(tenant), name)
+
+
+@routes.put("/jobs/{name}", response_model=shapes.Job, summary="Replace a job", **needs(Role.OPERATOR))
+async def replace(
+    context: TheContext,
+    caller: TheCaller,
+    name: Name,
+    body: JobBody,
+    tenant: Tenant = None,
+    if_match: IfMatch = None,
+) -> Response:
+    """What the body does not say has its default again. Effective from the next tick on; no tick is lost or doubled."""
+    own = tenant_in(caller, tenant, body)
+    line = await the_job(context, own, name)
+    _needs_match(if_match)
+    if body.get("name", name) != name:
+        raise wrong("/name", f"is not {name}: a job keeps its name", "create another one, and delete this one")
+    definition = await defined(context, {**body, "tenant": own, "name": name})
+    return await _edited(context, caller, definition, line, if_match)
+
+
+@routes.patch("/jobs/{name}", response_model=shapes.Job, summary="Change some fields of a job", **needs(Role.OPERATOR))
+async def patch(
+    context: TheContext,
+    caller: TheCaller,
+    name: Name,
+    body: dict[str, Any],
+    tenant: Tenant = None,
+    if_match: IfMatch = None,
+) -> Response:
+    """JSON Merge Patch (RFC 7396): what is not said stays, null takes the default. A `run` of another kind replaces the
+    old one whole."""
+    own = tenant_in(caller, tenant, body)
+    line = await the_job(context, own, name)
+    _needs_match(if_match)
+    if body.get("name", name) != name:
+        raise wrong("/name", f"is not {name}: a job keeps its name")
+    before = line.job.definition.as_document()
+    if "type" in body:
+        before.pop("derived", None)  # it is chosen from now on
+    if not _kinds(body.get("run")) <= _kinds(before["run"]):
+        before.pop("run")
+    merged = _merged(before, body)
+    definition = await defined(context, {**merged, "tenant": own, "name": name})
+    return await _edited(context, caller, definition, line, if_match)
+
+
+@routes.delete("/jobs/{name}", response_model=shapes.Steered, summary="Delete a job", **needs(Role.OPERATOR))
+async def delete(
+    context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None, if_match: IfMatch = None
+) -> dict[str, Any]:
+    """Its runs, ledger and revisions stay, and the name is free again."""
+    own = caller.tenant(tenant)
+    await the_job(context, own, name)
+    _needs_match(if_match)
+
+    def still_the_same(job: Job) -> bool:
+        _refusal(if_match)(job)
+        return True
+
+    return steered_json(await context.desk(caller.actor).delete(own, name, only_if=still_the_same))
+
+
+# -- what the routes about one job share
+
+
+async def the_job(context: Context, tenant: str, name: str) -> JobLine:
+    found = await context.store.jobs.list(JobFilter(tenant=tenant, name=name), 1)
+    if not found:
+        raise not_found(f"job {name} of tenant {tenant}")
+    return found[0]
+
+
+async def defined(context: Context, raw: dict[str, Any]) -> Definition:
+    return read_job(raw, known_calendars=await stored_calendars(context.store))
+
+
+async def answered(
+    context: Context, tenant: str, name: str, applied: Applied | None = None, status: int = 200
+) -> Response:
+    """A job with its ETag."""
+    line = await the_job(context, tenant, name)
+    ticks, now_ms = await ticks_of(context.store, line, TICKS), await context.now_ms()
+    coming = (await next_ticks(context.store, [line])).get(line.job.job_id)
+    warning = None if applied is None else applied.warning
+    body = {
+        **job_json(line, ticks),
+        "health": health(line, coming, now_ms),
+        "warnings": [] if warning is None else [warning],
+    }
+    headers = {"ETag": etag(line.job)}
+    if status == 201:
+        headers["Location"] = f"/api/v1/jobs/{name}" + ("" if tenant == "default" else f"?tenant={tenant}")
+    return JSONResponse(shapes.Job.model_validate(body).model_dump(mode="json"), status, headers)
+
+
+def etag(job: Job) -> str:
+    """Of a job that is made again under the same name it is another one."""
+    return f'"{job.job_id[-12:]}.{job.revision}"'
+
+
+def steered_json(applied: Applied) -> dict[str, Any]:
+    job = applied.job
+    return {
+        "tenant": applied.tenant,
+        "name": applied.name,
+        "done": applied.done,
+        "state": job and job.state,
+        "revision": job and job.revision,
+        "on_resume": job and job.on_resume,
+        "next": instant_json(applied.next_due_ms),
+    }
+
+
+async def _edited(
+    context: Context, caller: Caller, definition: Definition, line: JobLine, if_match: str | None
+) -> Response:
+    refuse = _refusal(if_match)
+    refuse(line.job)
+    applied = await context.desk(caller.actor).edit(definition, refuse=refuse)
+    return await answered(context, definition.tenant, definition.name, applied)
+
+
+def _needs_match(if_match: str | None) -> None:
+    if if_match is None:
+        raise Problem(428, "send If-Match with the ETag of the job as you know it, or * for whatever it is")
+
+
+def _refusal(if_match: str | None) -> Refusal:
+    """Asked by the desk at the moment of the change: between our look and the write somebody else may be faster."""
+    known = _tags(if_match or "*")
+
+    def refuse(job: Job) -> None:
+        if "*" not in known and etag(job) not in known:
+            detail = f"it is at revision {job.revision} now; look at it again"
+            raise Problem(412, detail, headers={"ETag": etag(job)})
+
+    return refuse
+
+
+def _tags(header: str) -> Sequence[str]:
+    return [tag.strip().removeprefix("W/") for tag in header.split(",")]
+
+
+def tenant_in(caller: Caller, asked: str | None, body: dict[str, Any]) -> str:
+    """The tenant of a request with a document in it. A document may name it, and may not choose what a key does not
+    see."""
+    said = body.get("tenant")
+    if said is not None and not isinstance(said, str):
+        raise wrong("/tenant", "must be text")
+    if said is not None and asked is not None and said != asked:
+        raise wrong("/tenant", f"is not {asked}, which the parameter tenant says")
+    return caller.tenant(asked if said is None else said)
+
+
+def _kinds(run: object) -> set[str]:
+    return {kind for kind in _KINDS if isinstance(run, dict) and run.get(kind) is not None}
+
+
+def _merged(before: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(before) if isinstance(before, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            found.pop(key, None)
+        else:
+            found[key] = _merged(found.get(key), value)
+    return found

@@ -1,0 +1,163 @@
+"""What went wrong, as RFC 9457 says it: application/problem+json, with all mistakes at once and a pointer for each."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from fleetcron.errors import (
+    DefinitionError,
+    FleetcronError,
+    Mistake,
+    RefusedError,
+    ScheduleError,
+    StoreError,
+    StoreUnavailable,
+)
+from fleetcron.model.mistakes import pointer
+
+MEDIA: Final = "application/problem+json"
+MOST: Final = 1_000  # mistakes that are told; more than that nobody reads
+_LONGEST: Final = 500
+TITLES: Final[Mapping[int, tuple[str, str]]] = {
+    400: ("bad_request", "The request cannot be read"),
+    401: ("unauthenticated", "A valid key is needed"),
+    403: ("forbidden", "This key may not do that"),
+    404: ("not_found", "Not found"),
+    405: ("method_not_allowed", "There is no such method here"),
+    409: ("refused", "That is not possible now"),
+    412: ("changed", "It has changed meanwhile"),
+    413: ("too_large", "The request is too large"),
+    415: ("media_type", "Another media type is needed"),
+    422: ("invalid", "The request has mistakes"),
+    428: ("precondition_required", "Say which version you mean"),
+    429: ("too_many_requests", "Too many requests"),
+    500: ("internal", "Something is wrong with the server"),
+    503: ("unavailable", "The database cannot answer now"),
+}
+
+
+class Place(BaseModel):
+    """One mistake. In a body `pointer` says where; elsewhere `parameter` names it."""
+
+    pointer: str | None = Field(default=None, description="a JSON pointer (RFC 6901) into the body")
+    parameter: str | None = Field(default=None, description="a parameter of the query, the path or the headers")
+    detail: str
+    hint: str | None = Field(default=None, description="what to write instead")
+
+
+class ProblemDetails(BaseModel):
+    """RFC 9457. `code` is stable, for programs; `detail` is for people."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    request_id: str
+    errors: list[Place] | None = None
+    errors_left_out: int | None = None
+
+
+class Problem(HTTPException):
+    """Raised anywhere below a route; `errors` are mistakes with their places."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        errors: Sequence[Mapping[str, str | None]] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, detail, dict(headers or {}))
+        self.errors = errors
+
+
+def not_found(what: str) -> Problem:
+    return Problem(404, f"there is no {what}")
+
+
+def mistakes(found: Sequence[Mistake], base: str = "") -> list[dict[str, str | None]]:
+    return [{"pointer": f"{base}{each.pointer}", "detail": each.message, "hint": each.hint} for each in found]
+
+
+def wrong(place: str, detail: str, hint: str | None = None) -> Problem:
+    """One mistake in a body."""
+    return Problem(422, detail, errors=[{"pointer": place, "detail": detail, "hint": hint}])
+
+
+def wrong_parameter(name: str, detail: str, hint: str | None = None) -> Problem:
+    return Problem(422, f"{name}: {detail}", errors=[{"parameter": name, "detail": detail, "hint": hint}])
+
+
+def problem_of(error: Exception) -> Problem:
+    """What an error of the rooms below is for whoever asked."""
+    match error:
+        case Problem():
+            return error
+        case HTTPException():
+            return Problem(error.status_code, str(error.detail), headers=error.headers)
+        case RequestValidationError():
+            return _of_validation(error)
+        case DefinitionError():
+            return Problem(422, _count(len(error.mistakes)), errors=mistakes(error.mistakes))
+        case ScheduleError():
+            return wrong("", error.mistake, error.hint)
+        case RefusedError():
+            return Problem(409, str(error))
+        case StoreUnavailable():
+            return Problem(503, str(error), headers={"Retry-After": "1"})
+        case StoreError() | FleetcronError():
+            return Problem(500, str(error))
+        case _:
+            return Problem(500, "it is in the log of the server, under the id of this request")
+
+
+def response_of(request: Request, error: Exception) -> JSONResponse:
+    problem = problem_of(error)
+    code, title = TITLES.get(problem.status_code, ("error", "Error"))
+    body: dict[str, Any] = {
+        "type": f"urn:fleetcron:problem:{code}",
+        "title": title,
+        "status": problem.status_code,
+        "code": code,
+        "detail": problem.detail,
+        "request_id": request.scope.get("fleetcron.request_id", ""),
+    }
+    if problem.errors:
+        body["errors"] = [{k: v for k, v in each.items() if v is not None} for each in problem.errors[:MOST]]
+        if len(problem.errors) > MOST:
+            body["errors_left_out"] = len(problem.errors) - MOST
+    return JSONResponse(body, problem.status_code, dict(problem.headers or {}), MEDIA)
+
+
+def _of_validation(error: RequestValidationError) -> Problem:
+    found = [_place(each) for each in error.errors()]
+    return Problem(422, _count(len(found)), errors=found)
+
+
+def _place(error: Mapping[str, Any]) -> dict[str, str | None]:
+    where, *path = error["loc"]
+    text = _words(error)[:_LONGEST]
+    if where == "body":
+        return {"pointer": pointer(tuple(path)), "detail": text}
+    return {"parameter": ".".join(map(str, path)), "detail": text}
+
+
+def _words(error: Mapping[str, Any]) -> str:
+    match error["type"]:
+        case "extra_forbidden":
+            return "unknown field"
+        case "missing":
+            return "is missing"
+    text = str(error["msg"])
+    return text[0].lower() + text[1:] if text else "is wrong"
+
+
+def _count(number: int) -> str:
+    return "there is 1 mistake" if number == 1 else f"there are {number:,} mistakes"

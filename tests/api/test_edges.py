@@ -1,0 +1,97 @@
+"""What holds for every route: ids of requests, problems, limits, and pages that need no network."""
+
+import gzip
+import hashlib
+import re
+from importlib.resources import files
+
+import pytest
+
+from fleetcron.api.bodies import read_json
+from fleetcron.api.problems import Problem
+from tests.api.server import Api
+
+
+def test_health_and_readiness_need_no_key(api: Api) -> None:
+    bare = api.acting(None)
+    assert bare.get("//healthz") == {"status": "ok"}
+    assert bare.get("//readyz") == {"status": "ready"}
+    api.context.closing.set()  # as while it stops
+    assert bare.get("//readyz", 503)["detail"] == "the server is about to end"
+
+
+def test_every_answer_has_an_id_and_says_no_to_browsers_that_guess(api: Api) -> None:
+    own = api.ask("GET", "//healthz", headers={"X-Request-Id": "trace-1/a"})
+    assert own.headers["x-request-id"] == "trace-1/a"
+    assert own.headers["x-content-type-options"] == "nosniff"
+    assert own.headers["cache-control"] == "no-store"
+    for odd in ("a b", "x" * 129, "é"):
+        made = api.ask("GET", "//nothing", headers={"X-Request-Id": odd.encode("utf-8").decode("latin-1")})
+        assert re.fullmatch(r"[0-9a-f-]{36}", made.headers["x-request-id"])
+        assert made.json["request_id"] == made.headers["x-request-id"]
+
+
+def test_what_is_not_there_is_a_problem(api: Api) -> None:
+    assert api.get("//nothing", 404)["code"] == "not_found"
+    assert api.get("/nothing", 404)["type"] == "urn:fleetcron:problem:not_found"
+    assert api.post("//healthz", status=405)["code"] == "method_not_allowed"
+
+
+def test_the_document_is_openapi_31_and_the_page_needs_no_network(api: Api) -> None:
+    document = api.get("//openapi.json")
+    assert document["openapi"].startswith("3.1.")
+    page = api.ask("GET", "//docs")
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    links = re.findall(r'(?:src|href)="([^"]+)"', page.body.decode())
+    assert links
+    for link in links:
+        assert "//" not in link
+        plain, packed = api.ask("GET", f"//{link}"), api.ask("GET", f"//{link}", headers={"Accept-Encoding": "gzip"})
+        assert plain.status == packed.status == 200
+        assert packed.headers.get("content-encoding") == ("gzip" if link != "docs/start.js" else None)
+        assert len(packed.body) <= len(plain.body)
+    assert api.ask("GET", "//docs/SOURCE").status == 404
+
+
+def test_the_vendored_files_are_those_of_the_package() -> None:
+    folder = files("fleetcron.api") / "swagger"
+    said = dict(re.findall(r"^([0-9a-f]{64})  (\S+)$", (folder / "SOURCE").read_text(), re.MULTILINE))
+    assert len(said) == 2
+    for digest, name in said.items():
+        data = gzip.decompress((folder / f"{name}.gz").read_bytes())
+        assert hashlib.sha256(data).hexdigest() == digest
+    assert "Apache License" in (folder / "LICENSE").read_text()
+
+
+def deep(levels: int) -> bytes:
+    return b'{"a":' * levels + b"1" + b"}" * levels
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (b"{", 400, "not JSON"),
+        (b"\xff", 400, "not UTF-8"),
+        (b"nan", 400, "not JSON"),
+        (b'{"a": NaN}', 400, "no number"),
+        (b'{"a": ' + b"9" * 5000 + b"}", 400, "that can be read"),
+        (b'{"a": 1, "a": 2}', 422, "twice"),
+        (deep(33), 422, "deeper than 32"),
+        (deep(200_000), 422, "deeper than 32"),
+        (b"[" * 100_000, 422, "deeper than 32"),
+    ],
+    ids=range(9),
+)
+def test_json_that_is_refused(body: bytes, status: int, words: str) -> None:
+    with pytest.raises(Problem) as refused:
+        read_json(body)
+    assert refused.value.status_code == status
+    assert words in refused.value.detail
+
+
+def test_json_that_is_read() -> None:
+    assert read_json(deep(32))["a"]["a"]
+    assert read_json(b"3") == 3
+    with pytest.raises(Problem) as refused:
+        read_json(b'{"x~/y": [' + deep(31) + b"]}")
+    assert refused.value.errors[0]["pointer"] == "/x~0~1y/0" + "/a" * 30

@@ -1,0 +1,106 @@
+"""The fleet over HTTP: S1-39; tenants, pools, holds, nodes, shards, calendars and keys."""
+
+from fleetcron.model.access import Role
+from fleetcron.store.nodes import Node
+from tests.api.server import Api
+from tests.api.test_jobs import JOB, MINUTELY
+from tests.api.test_runs import worked
+
+
+def test_the_figures_of_a_day(both: Api) -> None:
+    """S1-39: succeeded, failed, dead, running, average duration."""
+    both.post("/jobs", {**MINUTELY, "overlap": "allow"}, 201)
+    worked(both, "succeed", "die", "run")
+    found = both.get("/overview")
+    assert [found[each] for each in ("succeeded", "failed", "dead", "dead_letters")] == [1, 1, 1, 1]
+    assert found["running"] == len(both.get("/runs", state="running")["runs"]) > 0
+    assert found["average_duration_ms"] is not None
+    assert found["jobs"] == {"open": 1, "ended": 0}
+    both.do(both.floor.clock.advance(49 * 3_600_000))
+    assert (both.get("/overview")["succeeded"], both.get("/overview")["dead_letters"]) == (0, 1)
+
+
+def test_tenants_and_pools(both: Api) -> None:
+    both.post("/jobs", {**JOB, "tenant": "acme", "pool": "reports"}, 201)
+    done = both.patch("/tenants/acme", {"weight": 3, "rate": "10/s"})
+    assert (done["done"], done["after"]["rate"]) == ("changed", "10/s")
+    assert both.patch("/tenants/acme", {"weight": 3})["done"] == "unchanged"
+    refused = both.ask("PATCH", "/tenants/acme", {"weight": 0, "wieght": 1})
+    assert (refused.status, sorted(refused.places)) == (422, ["/weight", "/wieght"])
+    assert [each["name"] for each in both.get("/tenants")["tenants"]] == ["acme"]
+    assert (both.get("/tenants/acme")["weight"], both.get("/tenants/acme")["jobs"]) == (3, 1)
+    assert both.delete("/tenants/acme/limits")["after"] is None
+    assert both.patch("/pools/reports", {"slots": 2, "per_type": {"true": 1}})["after"]["slots"] == 2
+    [pool] = both.get("/pools")["pools"]
+    assert (pool["name"], pool["slots"], pool["workers"]) == ("reports", 2, 0)
+    assert both.delete("/pools/reports/limits")["done"] == "changed"
+    own = both.acting(both.key("bob", Role.ADMIN, "acme"))
+    assert [each["name"] for each in own.get("/tenants")["tenants"]] == ["acme"]
+    own.patch("/tenants/acme", {"weight": 1000}, 404)  # nobody raises his own limits
+    for path in ("/pools", "/nodes", "/shards"):
+        own.get(path, 404)
+
+
+def test_holds(both: Api) -> None:
+    both.post("/jobs", {**JOB, "tenant": "acme", "pool": "reports"}, 201)
+    ask = {"scope": "tenant", "name": "acme", "percent": 0, "reason": "incident", "for": "2h"}
+    assert both.post("/holds", ask)["after"]["percent"] == 0
+    both.post("/holds", {"scope": "pool", "name": "reports", "percent": 50, "reason": "slow"})
+    own = both.acting(both.key("bob", Role.OPERATOR, "acme"))
+    assert {each["scope"] for each in both.get("/holds")["holds"]} == {"tenant", "pool"}
+    [mine] = own.get("/holds")["holds"]
+    assert (mine["name"], mine["by"], mine["until"]) == ("acme", "key:ann", "2027-01-15T10:00:00Z")
+    assert "did you mean acme?" in both.post("/holds", {**ask, "name": "acmee"}, 404)["detail"]
+    own.delete("/holds/pool/reports", 404)
+    assert own.delete("/holds/tenant/acme", reason="over")["after"] is None
+    assert both.ask("POST", "/holds", {**ask, "for": "soon"}).places == ["/for"]
+    assert both.ask("POST", "/holds", {"scope": "tenant", "name": "acme", "reason": "x"}).status == 422
+
+
+def test_nodes_and_shards(both: Api) -> None:
+    found = both.get("/shards")
+    assert (found["shards"], [(each["shard"], each["node_id"]) for each in found["leases"]]) == (
+        4,
+        [(number, "node") for number in range(4)],
+    )
+    both.do(both.store.nodes.announce(Node("node", "here", 1, ("api",)), 15_000, shards=4))
+    [node] = both.get("/nodes")["nodes"]
+    assert (node["node_id"], node["alive"], node["roles"]) == ("node", True, ["api"])
+
+
+def test_calendars(both: Api) -> None:
+    both.post("/jobs", {**JOB, "calendars": ["holidays"]}, 409)
+    made = both.put("/calendars/holidays", {"holidays": ["2027-01-16"]})
+    assert (made["done"], made["jobs_moved"]) == ("changed", 0)
+    assert both.put("/calendars/holidays", {"holidays": ["2027-01-16"]})["done"] == "unchanged"
+    job = both.post("/jobs", {**JOB, "calendars": ["holidays"]}, 201)
+    assert job["next"][0]["scheduled_for"] == "2027-01-17T07:00:00Z"
+    assert both.put("/calendars/holidays", {"holidays": ["2027-01-17"]})["jobs_moved"] == 1
+    assert both.get("/jobs/report")["next"][0]["scheduled_for"] == "2027-01-16T07:00:00Z"
+    assert both.get("/calendars/holidays")["holidays"] == ["2027-01-17"]
+    assert [each["name"] for each in both.get("/calendars")["calendars"]] == ["holidays"]
+    both.get("/calendars/nothing", 404)
+    assert sorted(both.ask("PUT", "/calendars/x", {"holidays": ["soon"], "day": 1}).places) == ["/day", "/holidays/0"]
+
+
+def test_keys_are_made_listed_and_revoked(both: Api) -> None:
+    made = both.post("/keys", {"name": "ci", "role": "operator", "tenant": "acme", "expires_in": "90d"}, 201)
+    assert both.get("/me", key=made["key"])["tenant"] == "acme"
+    listed = both.get("/keys")["keys"]
+    assert [each["name"] for each in listed] == ["ann", "ci"]
+    assert made["key"] not in str(listed)
+    assert both.post("/keys", {"name": "ci", "role": "viewer", "tenant": "acme"}, 409)["code"] == "refused"
+    twice = both.ask("POST", "/keys", {"name": "x", "role": "viewer"}, headers={"Idempotency-Key": "k"})
+    assert twice.status == 422  # its answer is kept nowhere
+    bad = both.ask("POST", "/keys", {"name": "A b", "role": "worker", "expires_in": "90d"})
+    assert sorted(bad.places) == ["/name", "/pools"]
+    boss = both.acting(both.key("boss", Role.ADMIN, "acme"))
+    boss.post("/keys", {"name": "x", "role": "viewer", "tenant": "shop"}, 404)
+    boss.post("/keys", {"name": "w", "role": "worker", "pools": ["*"]}, 403)
+    assert boss.post("/keys", {"name": "x", "role": "admin"}, 201)["tenant"] == "acme"
+    assert {each["tenant"] for each in boss.get("/keys")["keys"]} == {"acme"}
+    boss.post(f"/keys/{listed[0]['key_id']}/revoke", {"reason": "x"}, 404)
+    assert boss.post(f"/keys/{made['key_id']}/revoke", {"reason": "leaked"})["done"] == "revoked"
+    assert both.post(f"/keys/{made['key_id']}/revoke", {"reason": "leaked"})["done"] == "unchanged"
+    both.get("/me", 401, key=made["key"])
+    both.post("/keys/nothing/revoke", {"reason": "x"}, 404)

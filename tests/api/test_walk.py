@@ -1,0 +1,100 @@
+"""Every route × {no key, a key that was revoked, every lower role, another tenant}, walked from the document itself.
+
+A route that is added is walked without a line here; one whose role is not in the document cannot be made at all.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from fleetcron.api.routing import ROLE
+from fleetcron.model.access import Role
+from tests.api.server import V1, Api
+from tests.api.test_jobs import MINUTELY
+from tests.api.test_runs import worked
+from tests.store.floor import ok
+
+LOWER = {
+    "viewer": [Role.WORKER],
+    "operator": [Role.WORKER, Role.VIEWER],
+    "admin": [Role.WORKER, Role.VIEWER, Role.OPERATOR],
+    "worker": [Role.VIEWER, Role.OPERATOR, Role.ADMIN],
+}
+
+
+def routes(api: Api) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, operations in api.get("//openapi.json")["paths"].items():
+        for method, operation in operations.items():
+            if path.startswith(V1):
+                yield method.upper(), path.removeprefix(V1), operation
+
+
+def filled(path: str, run_id: int, key_id: str) -> str:
+    values = {"name": "tick", "run_id": run_id, "key_id": key_id, "scope": "tenant", "worker_id": "w~x~1"}
+    return path.format(**values)
+
+
+def test_every_route_says_which_role_it_takes(api: Api) -> None:
+    found = list(routes(api))
+    assert len(found) > 50
+    for method, path, operation in found:
+        assert operation[ROLE] in LOWER, (method, path)
+        assert operation["security"] == [{"key": []}]
+        assert "4XX" in operation["responses"]
+        assert operation["summary"]
+
+
+def test_nobody_gets_in_without_a_key_or_with_a_lower_role(api: Api) -> None:
+    revoked = api.key("gone")
+    ok(api.do(api.store.keys.revoke(revoked.split("_")[1], "test", actor="test")))
+    keys = {role: api.key(f"a-{role}", role, rate=600_000) for role in Role}
+    for method, path, operation in routes(api):
+        where = filled(path, 1, "x")
+        for key in (None, revoked):
+            got = api.acting(key).ask(method, where, headers={"If-Match": "*"})
+            assert got.status == 401, (method, path, got.body)
+        for role in LOWER[operation[ROLE]]:
+            got = api.ask(method, where, raw=b"{", key=keys[role], headers={"Content-Type": "application/json"})
+            assert got.status == 403, (method, path, role, got.body)  # before the body is looked at
+
+
+def test_for_another_tenant_nothing_is_there(both: Api) -> None:
+    """Everything that has a name or a number is asked for by an admin of another tenant: 404, whatever it is; and
+    nothing has changed afterwards."""
+    both.post("/jobs", {**MINUTELY, "tenant": "acme", "overlap": "allow"}, 201)
+    both.put("/calendars/tick", {"holidays": ["2027-01-16"]}, tenant="acme")
+    [run] = worked(both, "die")
+    other = both.acting(both.key("eve", Role.ADMIN, "shop", rate=600_000))
+    [mine] = [each["key_id"] for each in both.get("/keys")["keys"] if each["name"] == "ann"]
+    bodies = {
+        "/holds": {"scope": "tenant", "name": "acme", "percent": 0, "reason": "x"},
+        "/jobs/{name}/backfill": {"from": "2027-01-15T07:00:00Z"},
+        "/runs/{run_id}/discard": {"reason": "x"},
+        "/keys/{key_id}/revoke": {"reason": "x"},
+    }
+
+    def told() -> list[Any]:
+        about = {"tenant": "acme"}
+        seen = [both.get(path, **about) for path in ("/jobs", "/runs", "/dead", "/events", "/ledger", "/calendars")]
+        return [*seen, both.get("/jobs/tick", **about), both.get("/tenants"), both.get("/holds")]
+
+    before = told()
+    walked = 0
+    for method, path, operation in routes(both):
+        if operation[ROLE] == "worker" or ("{" not in path and (method, path) != ("POST", "/holds")):
+            continue
+        walked += 1
+        body = bodies.get(path, {} if method in ("PUT", "PATCH") else None)
+        query: dict[str, Any] = {}
+        names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
+        if "from" in names and "/diff" in path:
+            query["from_"] = 1
+        if "at" in names:
+            query["at"] = "2027-01-15T08:01:00Z"
+        for asked in (None, "acme") if "tenant" in names else (None,):
+            if path == "/calendars/{name}" and method == "PUT" and asked is None:
+                continue  # one of its own under the same name is its own affair
+            where = filled(path, run.run_id, mine).replace("/tenants/tick", "/tenants/acme")
+            got = other.ask(method, where, body, headers={"If-Match": "*"}, tenant=asked, **query)
+            assert got.status == 404, (method, path, asked, got.status, got.body)
+    assert walked > 25
+    assert told() == before

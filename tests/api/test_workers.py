@@ -1,0 +1,169 @@
+"""Workers in any language: the protocol, its guards, and the two examples against the real server."""
+
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetcron.model.access import Role
+from tests.api.server import Api
+from tests.api.test_jobs import MINUTELY
+from tests.api.test_runs import events
+
+EXAMPLES = Path(__file__).parents[2] / "examples/workers"
+HELLO: dict[str, Any] = {
+    "name": "hello",
+    "schedule": {"cron": "0 0 1 1 *"},
+    "pool": "reports",
+    "run": {"python": "shop:hello"},
+    "payload": {"who": "{{ job.name }}"},
+}
+
+
+def joined(api: Api, pool: str = "default", slots: int = 4, **key: Any) -> tuple[Api, str]:
+    """A key of its own, and the path of a worker that has begun."""
+    worker = api.acting(api.key(f"host-{len(key)}-{slots}", Role.WORKER, pools=(pool,), **key))
+    made = worker.post("/workers", {"name": "w", "pools": {pool: slots}}, 201)
+    assert made["heartbeat_ms"] * 3 <= made["lease_ms"]
+    return worker, f"/workers/{made['worker_id']}"
+
+
+def test_a_run_is_claimed_worked_on_and_finished(both: Api) -> None:
+    both.post("/jobs", {**MINUTELY, "overlap": "allow", "payload": {"at": "{{ scheduled_for }}"}}, 201)
+    worker, me = joined(both)
+    assert worker.post(f"{me}/claim", {"pool": "default"})["runs"] == []
+    both.do(both.floor.plan())
+    assert worker.post(f"{me}/claim", {"pool": "default"})["runs"] == []  # never before its instant
+    both.do(both.floor.clock.advance(60_000))
+    got = worker.post(f"{me}/claim", {"pool": "default", "batch": "b1", "room": 9})
+    [run] = got["runs"]
+    assert (run["handler"], run["payload"], run["attempt"]) == ("command", {"at": "2027-01-15T08:01:00Z"}, 1)
+    assert worker.post(f"{me}/claim", {"pool": "default", "batch": "b1"}) == {**got, "now": got["now"]}  # lost reply
+    key = {"run_id": run["run_id"], "attempt": 1}
+    said = {"pieces": [{**key, "seq": 0, "text": "half\n"}], "progress": [{**key, "share": 0.5, "note": "half"}]}
+    assert worker.post(f"{me}/log", said) == {"stored": 1, "refused": 0}
+    both.do(both.floor.clock.advance(2_000))
+    shown = both.get(f"/runs/{run['run_id']}")
+    assert (shown["state"], shown["progress"], shown["note"]) == ("running", 0.5, "half")
+    both.post(f"/runs/{run['run_id']}/cancel", {"reason": "enough"})
+    [stop] = worker.post(f"{me}/heartbeat")["cancels"]
+    assert (stop["run_id"], "enough" in stop["reason"]) == (run["run_id"], True)
+    end = {**key, "outcome": "succeeded", "duration_ms": 10**9, "result": {"rows": 3}}
+    [done] = worker.post(f"{me}/finish", {"ends": [end]})["ends"]
+    assert (done["accepted"], done["state"]) == (True, "succeeded")
+    [late] = worker.post(f"{me}/finish", {"ends": [end], "again": True})["ends"]
+    assert late["accepted"] is False
+    [attempt] = both.get(f"/runs/{run['run_id']}")["attempts"]
+    assert (attempt["result"], attempt["duration_ms"]) == ({"rows": 3}, 2_000)  # it cannot have begun before its claim
+    assert both.get(f"/runs/{run['run_id']}/log")["pieces"][0]["text"] == "half\n"
+    assert worker.delete(me)["left"]
+    assert "join anew" in worker.post(f"{me}/claim", {"pool": "default"}, 409)["detail"]
+
+
+def test_how_an_attempt_ended_decides_what_becomes_of_its_run(both: Api) -> None:
+    ends: dict[str, tuple[dict[str, Any], str]] = {
+        "ok": ({"outcome": "succeeded"}, "succeeded"),
+        "bad": ({"outcome": "failed", "error": {"code": "KeyError", "text": "no\0thing"}}, "retrying"),
+        "slow": ({"outcome": "timed_out"}, "retrying"),
+        "later": ({"outcome": "snoozed", "snooze_ms": 60_000}, "retrying"),
+        "never": ({"outcome": "failed", "error": {"code": "Fatal"}}, "dead"),
+    }
+    for name in ends:
+        both.post("/jobs", {**MINUTELY, "name": name, "retry": {"give_up_on": ["Fatal"]}}, 201)
+    worker, me = joined(both, slots=9)
+    both.do(both.floor.next_minute())
+    runs = worker.post(f"{me}/claim", {"pool": "default", "room": 9})["runs"]
+    assert sorted(run["job"] for run in runs) == sorted(ends)
+    said = [{"run_id": run["run_id"], "attempt": 1, "duration_ms": 0, **ends[run["job"]][0]} for run in runs]
+    done = worker.post(f"{me}/finish", {"ends": said})["ends"]
+    assert {run["job"]: each["state"] for run, each in zip(runs, done, strict=True)} == {
+        name: state for name, (_, state) in ends.items()
+    }
+    big = {"run_id": 1, "attempt": 1, "outcome": "succeeded", "duration_ms": 0, "result": "x" * 70_000}
+    assert worker.ask("POST", f"{me}/finish", {"ends": [big]}).places == ["/ends/0/result"]
+
+
+def test_what_a_worker_cannot_do_goes_back_and_says_why(both: Api) -> None:
+    both.post("/jobs", HELLO, 201)
+    worker, me = joined(both, "reports")
+    both.post("/jobs/hello/trigger", status=202)
+    [run] = worker.post(f"{me}/claim", {"pool": "reports"})["runs"]
+    back = {"runs": [{"run_id": run["run_id"], "attempt": 1}], "lacks": {"python:shop:hello": "not mine"}}
+    assert worker.post(f"{me}/return", back) == {"runs": 1}
+    assert worker.post(f"{me}/claim", {"pool": "reports", "lacks": ["python:shop:hello"]})["runs"] == []
+    shown = both.get(f"/runs/{run['run_id']}")
+    assert (shown["state"], shown["failures"]) == ("waiting", 0)
+    assert "shop:hello" in shown["why"]
+
+
+def test_slots_pools_and_owners_are_guarded(both: Api) -> None:
+    both.post("/jobs", {**MINUTELY, "overlap": "allow"}, 201)
+    for _ in range(4):
+        both.post("/jobs/tick/trigger", status=202)
+    worker, me = joined(both, slots=2)
+    assert len(worker.post(f"{me}/claim", {"pool": "default", "room": 9})["runs"]) == 2
+    assert worker.post(f"{me}/claim", {"pool": "default", "room": 9})["runs"] == []
+    worker.post("/workers", {"name": "w", "pools": {"other": 1}}, 403)
+    worker.post(f"{me}/claim", {"pool": "other"}, 403)
+    assert "still holds" in worker.delete(me, 409)["detail"]
+    other, its = joined(both, slots=3)
+    for path in ("claim", "heartbeat", "log", "finish", "return"):
+        body = {"claim": {"pool": "default"}, "finish": {"ends": [end(1)]}}.get(path, {})
+        assert other.ask("POST", f"{me}/{path}", body).status == 404
+    other.delete(me, 404)
+    [run] = other.post(f"{its}/claim", {"pool": "default"})["runs"]
+    stolen = worker.post(f"{me}/finish", {"ends": [end(run["run_id"])]})["ends"]
+    assert stolen[0]["accepted"] is False  # held by somebody else
+    assert both.ask("POST", f"{me}/claim", {"pool": "default"}).status == 403  # an admin is no worker
+
+
+def end(run_id: int) -> dict[str, Any]:
+    return {"run_id": run_id, "attempt": 1, "outcome": "succeeded", "duration_ms": 0}
+
+
+def test_a_worker_that_waits_gets_what_comes(api: Api) -> None:
+    api.post("/jobs", HELLO, 201)
+    worker, me = joined(api, "reports")
+    asked = threaded(lambda: worker.post(f"{me}/claim", {"pool": "reports", "wait_s": 20}))
+    api.post("/jobs/hello/trigger", status=202)
+    assert len(asked()["runs"]) == 1
+
+
+def threaded(work: Any) -> Any:
+    pool = ThreadPoolExecutor(1)
+    found = pool.submit(work)
+    pool.shutdown(wait=False)
+    return lambda: found.result(60)
+
+
+@pytest.mark.parametrize("example", ["worker.py", "worker.mjs"])
+def test_the_examples_work(api: Api, example: str) -> None:
+    program = sys.executable if example.endswith(".py") else shutil.which("node")
+    assert program, "this test needs node: apt-get install nodejs"
+    assert len((EXAMPLES / example).read_text().splitlines()) <= 70
+    api.post("/jobs", HELLO, 201)
+    key = api.key("example", Role.WORKER, pools=("reports",))
+    process = subprocess.Popen(
+        [program, EXAMPLES / example, "reports"],
+        env={"PATH": os.environ["PATH"], "FLEETCRON_API": api.url, "FLEETCRON_API_KEY": key},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert "waits for work" in process.stdout.readline()
+        run_id = api.post("/jobs/hello/trigger", status=202)["run_id"]
+        # the live tail ends when the run is final
+        assert [kind for kind, _, _ in events(api, f"/runs/{run_id}/log/stream", None)] == ["log", "end"]
+        shown = api.get(f"/runs/{run_id}")
+        assert (shown["state"], shown["attempts"][0]["result"]) == ("succeeded", {"greeted": "hello"})
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
