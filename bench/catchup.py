@@ -159,7 +159,7 @@ async def _serving(place: Path, url: str, name: str) -> AsyncIterator[Path]:
 
 
 def _figures(lines: list[str]) -> dict[str, float]:
-    ordered = sorted(map(float, lines))
+    ordered = sorted(float(line.split()[0]) for line in lines)  # and when that was
     assert ordered, "no live job has run"
     return {
         "p50": quantile(ordered, 0.5), "p95": quantile(ordered, 0.95), "max": ordered[-1], "samples": len(ordered),

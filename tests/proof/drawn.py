@@ -35,7 +35,7 @@ MOVES: Final = {
     "a_while": 14, "work": 16, "finish": 14, "finish_all": 5, "time_passes": 1, "promote": 1, "claim": 4,
     "finish_late": 1, "hand_back": 2, "bury": 2, "renew": 1, "say": 1, "join": 2, "go": 1, "handlers": 2,
     "apply": 3, "define": 1, "hold": 3, "end_job": 1, "calendar": 1, "trigger": 3, "cancel": 2, "reopen": 3,
-    "replay_many": 1, "backfill": 2, "limit_tenant": 1, "limit_pool": 1, "switch": 1, "release": 1, "plan": 1,
+    "replay_many": 1, "backfill": 2, "limit_tenant": 1, "limit_pool": 1, "switch": 3, "release": 3, "plan": 1,
     "plan_stale": 1, "fill": 1, "keep_up": 2, "look": 2, "look_at": 2,
 }  # fmt: skip
 

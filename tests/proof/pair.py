@@ -202,6 +202,9 @@ class Pair:
         await self._do("switch", wish)
 
     async def release(self, scope: Scope, name: str) -> None:
+        """Rather one that is switched."""
+        for row in self.rows["controls"][:1]:
+            scope, name = row["scope"], row["name"]
         await self._do("release", scope, name)
 
     # -- whoever looks
