@@ -25,12 +25,19 @@ Attempt = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="of this a
 _STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "events `log` (data: a piece, id: attempt.seq) and at the end one event `end`",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": {
+            "text/event-stream": {
+                "schema": {
+                    "type": "object",
+                    "properties": {"event": {"enum": ["log", "end"]}, "id": {"type": "string"}, "data": {}},
+                }
+            }
+        },
     }
 }
 
 
-@routes.get("/runs/{run_id}/log", response_model=shapes.Log, summary="What a run printed", **needs(Role.VIEWER))
+@routes.get("/runs/{run_id:int}/log", response_model=shapes.Log, summary="What a run printed", **needs(Role.VIEWER))
 async def log(
     context: TheContext,
     caller: TheCaller,
@@ -56,7 +63,7 @@ async def log(
 
 
 @routes.get(
-    "/runs/{run_id}/log/stream",
+    "/runs/{run_id:int}/log/stream",
     response_class=StreamingResponse,
     responses=_STREAM,
     summary="What a run prints from now on",
