@@ -1,5 +1,6 @@
 """More of two sessions on PostgreSQL: rates, upstream jobs, what overlap closes, who begins anew, the safety net."""
 
+import json
 from collections.abc import Iterator, Mapping
 from itertools import count
 from time import sleep
@@ -8,8 +9,10 @@ from typing import Any
 import asyncpg  # type: ignore[import-untyped]
 import pytest
 
-from fleetcron.executors.reports import Progress
+from fleetcron.executors.reports import LogChunk, Progress
 from fleetcron.model.outcome import Failed, Fault
+from fleetcron.model.rules import MisfireRule
+from fleetcron.model.writing import misfire_document
 from fleetcron.policy.depends import LOOK_FIRST_MS
 from fleetcron.store.written import Ok
 from tests.faults.actors import PATIENCE_S
@@ -115,6 +118,23 @@ async def one_depends_on_the_other(shop: Shop) -> Mapping[str, Job]:
     return {"up": up, "down": down}
 
 
+def ticks_that_nobody_queued(policy: Any) -> Act:
+    """Three ticks were planned, and an hour has passed since; a fourth is due now."""
+
+    async def prepare(shop: Shop) -> Mapping[str, Job]:
+        job = Job(1, overlap="queue")
+        await shop.define(job)
+        rule = json.dumps({"misfire": misfire_document(MisfireRule(policy))})
+        await change(shop.store.engine, f"UPDATE jobs SET definition = '{rule}' WHERE name = 'job-1'")
+        await shop.plan(job, NOW, NOW + 1_000, NOW + 2_000, NOW + 3_600_000)
+        await shop.clock.set(NOW + 3_600_001)
+        await shop.join("n1", p1=5, p2=5)
+        await shop.join("n2", p1=5, p2=5)
+        return {"job": job}
+
+    return prepare
+
+
 # -- what they do
 
 
@@ -125,6 +145,18 @@ async def forsake(shop: Shop) -> None:
 
 async def sweep(shop: Shop) -> None:
     assert isinstance(await shop.store.sweeping.sweep(0), Ok)
+
+
+async def tell_log(shop: Shop) -> None:
+    pieces = [LogChunk(run_id, 1, 0, "a line\n") for run_id in (2, 1)]
+    assert isinstance(await shop.store.output.append("n1", pieces), Ok)
+
+
+def cancel(run_id: int) -> Act:
+    async def act(shop: Shop) -> None:
+        assert isinstance(await shop.store.steering.cancel([run_id], None, actor="ann"), Ok)
+
+    return act
 
 
 async def tell_progress(shop: Shop) -> None:
@@ -148,6 +180,12 @@ PAIRS: dict[str, tuple[Act, Act, Act]] = {
     "progress and claim": (two_are_held, tell_progress, claim("n2")),
     "progress and ends": (two_are_held, tell_progress, finish_together(1, 2)),
     "progress and bury": (two_are_held, tell_progress, bury),
+    "output and ends": (two_are_held, tell_log, finish_together(1, 2)),
+    "output that is sent twice": (two_are_held, tell_log, tell_log),
+    "late ticks are skipped while somebody claims": (ticks_that_nobody_queued("skip"), promote, claim("n2")),
+    "late ticks are covered while one is cancelled": (ticks_that_nobody_queued("latest"), promote, cancel(3)),
+    "late ticks are caught up while one is cancelled": (ticks_that_nobody_queued("all"), promote, cancel(2)),
+    "late ticks are caught up while somebody promotes": (ticks_that_nobody_queued("all"), promote, promote),
 }
 
 
