@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import queue
 import signal
@@ -17,6 +18,8 @@ from typing import IO, Any
 import pytest
 
 from fleetcron.cli import main
+
+_OURS = logging.getLogger("fleetcron")
 
 # `fleetcron` on a machine whose clock is ahead or behind: on SQLite the machine's clock is the clock of the fleet.
 SHIFTED = """
@@ -118,11 +121,13 @@ class InThisProcess(Folder):
             if shift_s is not None:
                 real = time.time_ns
                 patch.setattr(time, "time_ns", lambda: real() + shift_s * 10**9)
-            ended = 0
+            ended, level = 0, _OURS.level  # a command owns its process, and may say what it wants to hear
             try:
                 main()
             except SystemExit as stopped:
                 ended = int(stopped.code or 0)
+            finally:
+                _OURS.setLevel(level)
         out, err = self._capsys.readouterr()
         assert ended == code, f"{arguments}: {ended}\n{out}{err}"
         return Said(arguments, ended, out, err)

@@ -69,6 +69,7 @@ class Scheduler:
         self._lookahead_ms = round(config.lookahead_s * 1000)
         self._idle_ms = round(min(config.idle_poll_s, config.lookahead_s / 2) * 1000)
         self._failures = 0
+        self._told: set[str] = set()  # why planning waits, as far as it was said
         self._unknown: str | None = None  # why the last round does not know what became of its plan
         self._busy = False
         self.health = Health()
@@ -146,14 +147,16 @@ class Scheduler:
         except StoreError as error:
             self._failures += 1
             rest_ms = min(_LONGEST_BACKOFF_MS, 100 << min(self._failures, 6))
-            if self.health.trouble != str(error):
-                log.error("planning waits: %s", error)
-                self.health.since_ms = self.health.since_ms or self._clock.now_ms()
             self.health.trouble = str(error)
+            self.health.since_ms = self.health.since_ms or self._clock.now_ms()
+            if self.health.trouble not in self._told:  # two causes may take turns for as long as it lasts
+                log.error("planning waits: %s", error)
+                self._told.add(self.health.trouble)
             return rest_ms
         if self.health.trouble is not None:
             log.info("planning goes on")
         self._failures, self.health.trouble, self.health.since_ms = 0, None, None
+        self._told.clear()
         return rest_ms
 
     def _count(self, done: Round, filled: GapRound) -> None:
