@@ -62,7 +62,7 @@ def _changes(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
         if not path and name == "derived":
             continue  # says how a field came about, and is none itself
         old, new = before.get(name), after.get(name)
-        if _text(old) == _text(new):
+        if _is_same(old, new):
             continue
         inner = f"{path}{name}"
         if isinstance(old, dict) and isinstance(new, dict):
@@ -74,8 +74,11 @@ def _changes(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
             yield Change(inner, old, new)
 
 
-def _text(value: object) -> str:
-    return json.dumps(value, sort_keys=True)  # 1, 1.0 and true are equal in Python, and not in a document
+def _is_same(old: object, new: object) -> bool:
+    """1, 1.0 and true are equal in Python, and not in a document."""
+    if old is None or isinstance(old, str):
+        return old == new
+    return old == new and json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
 
 
 def _pairs(old: object, new: object) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
