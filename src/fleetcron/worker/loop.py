@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 _PROMOTED: Final = 2000  # runs in one transaction
 _PROMOTE_EVERY_MS: Final = 100  # while there is so much to claim that nobody looks when the next run is due
 _CALM: Final = 3  # times as long as a part of a burst took to be queued, its rest waits while all slots are taken
+_LONGEST_CALM_S: Final = 0.3  # and no longer: others may have come meanwhile
 _LOOK_EVERY_S: Final = 0.05
 _LONGEST_BACKOFF_MS: Final = 2_000
 
@@ -180,7 +181,8 @@ class Worker:
         match await self._store.queue.promote(self._ahead_ms, _PROMOTED, ranked, late):
             case Ok(done):
                 now_s = self._loop.time()
-                self._calm_until_s = now_s + _CALM * (now_s - asked_s) if done.in_turn else 0.0
+                calm_s = min(_CALM * (now_s - asked_s), _LONGEST_CALM_S)
+                self._calm_until_s = now_s + calm_s if done.in_turn else 0.0
                 self._promote_at_ms = 0.0 if done.more else self.time.guess_ms(now_s) + _PROMOTE_EVERY_MS
                 return done.more and not (done.in_turn and self._has_no_room)
             case Refused() | Unknown():

@@ -1,10 +1,13 @@
--- Take the runs that are due within a moment, with what decides their place in the queue. Of the first :seen that are
--- due each queue and tenant gives its first one, then each its second: where more is seen than is taken, nobody's few
--- stand behind the many of another.
+-- Take the runs that are due within a moment, with what decides their place in the queue. The :first and the :last of
+-- them are looked at; each queue and tenant gives its first one, then each its second: where more is seen than is taken,
+-- nobody's few stand behind the many of another.
 -- Materialised: on the inner side of a join it would be read again, and take more than the most.
 WITH seen AS MATERIALIZED (
-    SELECT run_after_ms, run_id, job_id, lane FROM upcoming WHERE run_after_ms <= :until_ms
-    ORDER BY run_after_ms, run_id LIMIT :seen
+    (SELECT run_after_ms, run_id, job_id, lane FROM upcoming WHERE run_after_ms <= :until_ms
+    ORDER BY run_after_ms, run_id LIMIT :first)
+    UNION
+    (SELECT run_after_ms, run_id, job_id, lane FROM upcoming WHERE run_after_ms <= :until_ms
+    ORDER BY run_after_ms DESC, run_id DESC LIMIT :last)
 ), turns AS (
     SELECT s.run_after_ms, s.run_id,
         row_number() OVER (PARTITION BY j.pool, s.lane, j.priority, j.tenant ORDER BY s.run_after_ms, s.run_id) AS turn
