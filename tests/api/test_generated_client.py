@@ -43,7 +43,7 @@ def block(kind: str, begins: str = "") -> str:
     return found
 
 
-def called(curl: list[str], address: str) -> None:
+def called(curl: list[str], address: str) -> bytes:
     """As curl would, which not every machine has. (The log of a run that is tried again goes on: its beginning is
     enough.)"""
     given = {flag: [value for name, value in pairwise(curl) if name == flag] for flag in ("-H", "-d", "-X")}
@@ -56,6 +56,7 @@ def called(curl: list[str], address: str) -> None:
     )
     with urllib.request.urlopen(request, timeout=30) as answer:
         assert answer.status in (200, 201, 202)
+        return bytes(answer.read() if "-sN" not in curl else answer.readline())
 
 
 def test_a_generated_client_creates_triggers_and_reads_a_job(fleetcron: Folder) -> None:
@@ -64,10 +65,18 @@ def test_a_generated_client_creates_triggers_and_reads_a_job(fleetcron: Folder) 
         address = re.search(r"http://[^/]+", node.until("/api/v1"))
         assert address
         key = fleetcron.json("keys", "create", "sdk", "--role", "operator")["key"]
-        asked(fleetcron, shlex.split(block("sh", "openapi").replace(HERE, address[0])))
+        fetch, generate = block("sh", "curl -s localhost:8470/openapi.json").splitlines()
+        curl, file = fetch.split(" > ")
+        (fleetcron.path / file).write_bytes(called(shlex.split(curl), address[0]))
+        asked(fleetcron, shlex.split(generate))
         program = block("python").replace(HERE, address[0]) + MORE
         asked(fleetcron, ["python", "-W", "error", "-c", program], FLEETCRON_API_KEY=key)
-        for line in block("sh", "curl").replace("\\\n", " ").replace("$FLEETCRON_API_KEY", key).splitlines():
+        for line in (
+            block("sh", "curl -s localhost:8470/api/v1/jobs")
+            .replace("\\\n", " ")
+            .replace("$FLEETCRON_API_KEY", key)
+            .splitlines()
+        ):
             called(shlex.split(line), address[0])
         node.stop()
 
