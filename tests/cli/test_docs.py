@@ -9,6 +9,7 @@ from typing import get_args
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from fleetcron.cli.jobs import COMMANDS as JOBS_COMMANDS
 from fleetcron.cli.ledger import ANSWERS
@@ -76,9 +77,7 @@ def test_every_command_and_kind_of_event_is_named() -> None:
 
 def test_help_says_where_the_database_is() -> None:
     for words in (["jobs", "--help"], ["serve", "--help"], ["apply", "--help"], ["jobs", "show", "--help"]):
-        said = subprocess.run(
-            [sys.executable, "-m", "fleetcron", *words], capture_output=True, text=True, check=True
-        ).stdout
+        said = CliRunner().invoke(root, words).output
         assert "sqlite:///fleetcron.db" in said
         assert "DATABASE_URL" in said
 

@@ -13,6 +13,8 @@ from fleetcron.model.reading import read_definitions
 from tests.imports.calendar_minutes import matching
 from tests.imports.jobs import has, said, ticks
 
+pytestmark = pytest.mark.xdist_group("minutes")  # one worker keeps the minutes of a year
+
 SOURCE = """
 from celery import Celery
 from celery.schedules import crontab, schedule, solar

@@ -9,6 +9,8 @@ from fleetcron.model.reading import read_definitions
 from tests.imports.calendar_minutes import Minute, matching
 from tests.imports.jobs import has, said, ticks
 
+pytestmark = pytest.mark.xdist_group("minutes")  # one worker keeps the minutes of a year
+
 # the example of the Kubernetes documentation
 HELLO = """\
 apiVersion: batch/v1

@@ -11,6 +11,8 @@ from tests.imports.calendar_minutes import YEAR, Minute, matching
 from tests.imports.jobs import crontab, ticks
 from tests.times.reference import tzdata_zone
 
+pytestmark = pytest.mark.xdist_group("minutes")  # one worker keeps the minutes of a year
+
 DEBIAN = Path(__file__).parent / "debian"
 EXPRESSIONS = [
     "30 2 * * *", "30 1 * * *", "0 0 * * 7", "0 0 * * sun", "15 3 * jan-mar mon,wed", "0 0 1,15 * 5", "0 4 */2 * mon",
