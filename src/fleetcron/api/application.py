@@ -23,6 +23,7 @@ from fleetcron.api import (
     runs,
     sessions,
     system,
+    worker_claims,
     workers,
 )
 from fleetcron.api.context import Context
@@ -48,6 +49,7 @@ _ROUTERS: Final = (
     holds.routes,
     keys.routes,
     workers.routes,
+    worker_claims.routes,
 )
 _SESSION: Final = "of POST /session; whatever changes something needs its `csrf` too, as the header"
 _ABOUT: Final = """Jobs, runs and everything around them.

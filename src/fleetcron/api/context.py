@@ -12,6 +12,7 @@ from fleetcron.ids import uuid7
 from fleetcron.policy.access import Limiter, Uses
 from fleetcron.scheduler.desk import Desk
 from fleetcron.store.store import Store
+from fleetcron.worker.pool import Turns
 
 LOGINS_A_MINUTE: Final = 30  # from one address; five at once
 
@@ -32,6 +33,7 @@ class Context:
     logins: Limiter = field(default_factory=lambda: Limiter(LOGINS_A_MINUTE))
     uses: Uses = field(default_factory=Uses)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
+    turns: Turns = field(default_factory=Turns)
     streams: int = 0  # that somebody follows now
     has_keys: bool = False  # once somebody has made one, nobody is let in without
 
