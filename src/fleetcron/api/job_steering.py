@@ -9,8 +9,9 @@ from pydantic import Field
 from fleetcron.api import job_shapes as shapes
 from fleetcron.api.access import Tenant, TheCaller, TheContext
 from fleetcron.api.context import digest
+from fleetcron.api.job_names import Name
 from fleetcron.api.jobs import steered_json, the_job
-from fleetcron.api.parameters import Asked, Name, Words, instant_ms
+from fleetcron.api.parameters import Asked, Words, instant_ms
 from fleetcron.api.problems import Problem, wrong
 from fleetcron.api.routing import needs, router
 from fleetcron.model.access import Role
