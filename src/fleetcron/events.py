@@ -45,6 +45,8 @@ KINDS: Final[Mapping[str, str]] = {
     "control_released": "a tenant, a pool or a type was let go on",
     "key_created": "somebody created an API key; the detail has its role and its tenant, never its secret",
     "key_revoked": "somebody revoked an API key, and with it the sessions that began with it",
+    "session_began": "somebody logged in to the dashboard with a key",
+    "session_ended": "somebody logged out of the dashboard",
     "schema_migrated": "the tables were brought to a new version",
 }
 

@@ -365,6 +365,8 @@ async def jobs_are_counted_and_named(w: World) -> None:
     await w.clock.advance(1)
     second = await w.define("a")
     assert [job.job_id for job in await w.store.jobs.named("default", "a")] == [second, first]
+    assert [await w.store.jobs.name_of("default", each) for each in (first, second)] == [None, "a"]
+    assert await w.store.jobs.name_of("acme", second) is None
 
 
 # --- what the fleet plans with

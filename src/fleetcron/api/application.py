@@ -21,17 +21,22 @@ from fleetcron.api import (
     run_log,
     run_steering,
     runs,
+    sessions,
     system,
+    worker_claims,
     workers,
 )
 from fleetcron.api.context import Context
 from fleetcron.api.envelope import Envelope
 from fleetcron.api.problems import ProblemDetails
-from fleetcron.api.routing import ROLE, answer
+from fleetcron.api.routing import LOGIN, ROLE, answer
+from fleetcron.api.session_cookie import CSRF_HEADER, NAME
+from fleetcron.model.access import Role
 
 _ROUTERS: Final = (
     system.router,
     me.routes,
+    sessions.routes,
     jobs.routes,
     job_steering.routes,
     job_looks.routes,
@@ -44,7 +49,9 @@ _ROUTERS: Final = (
     holds.routes,
     keys.routes,
     workers.routes,
+    worker_claims.routes,
 )
+_SESSION: Final = "of POST /session; whatever changes something needs its `csrf` too, as the header"
 _ABOUT: Final = """Jobs, runs and everything around them.
 
 Errors are `application/problem+json` (RFC 9457): every mistake at once, each with a JSON pointer. Lists are cut into
@@ -90,10 +97,14 @@ def _described(app: FastAPI) -> dict[str, Any]:
     shape = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas.update(shape.pop("$defs", {}))
     schemas["Problem"] = shape
-    parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer", "description": "an API key: fck_…"}}
+    parts["securitySchemes"] = {
+        "key": {"type": "http", "scheme": "bearer", "description": "an API key: fck_…"},
+        "session": {"type": "apiKey", "in": "cookie", "name": NAME, "description": f"{_SESSION} {CSRF_HEADER}"},
+    }
     for operations in found["paths"].values():
         for operation in operations.values():
             if ROLE in operation:
-                operation["security"] = [{"key": []}]
+                only_key = operation[ROLE] == Role.WORKER or LOGIN in operation
+                operation["security"] = [{"key": []}] if only_key else [{"key": []}, {"session": []}]
     app.openapi_schema = found
     return found

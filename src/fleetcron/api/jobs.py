@@ -9,7 +9,8 @@ from fastapi.responses import JSONResponse
 from fleetcron.api import job_shapes as shapes
 from fleetcron.api.access import Caller, Tenant, TheCaller, TheContext
 from fleetcron.api.context import Context
-from fleetcron.api.parameters import Cursor, JobBody, Limit, Name, cursor_of, from_cursor
+from fleetcron.api.job_names import Name
+from fleetcron.api.parameters import Cursor, JobBody, Limit, cursor_of, from_cursor
 from fleetcron.api.problems import Problem, not_found, wrong
 from fleetcron.api.routing import needs, router
 from fleetcron.model.access import Role

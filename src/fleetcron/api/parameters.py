@@ -37,7 +37,6 @@ def _storable(text: str) -> str:
 
 
 Words = Annotated[str, AfterValidator(_storable)]
-Name = Annotated[str, Path(max_length=200, description="the name of a job")]
 RunId = Annotated[int, Path(ge=1, le=2**63 - 1, description="the number of a run")]
 Limit = Annotated[int, Query(ge=1, le=MOST, description="how many at most")]
 Cursor = Annotated[str | None, Query(max_length=2000, description="`next` of the page before")]

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from fleetcron.api.access import Caller, context_of, identify
+from fleetcron.api.access import Caller, address_of, context_of, identify, limit_logins
 from fleetcron.api.bodies import Received
 from fleetcron.api.context import Context, digest
 from fleetcron.api.problems import MEDIA, Problem, problem_of, response_of, wrong_parameter
@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 ROLE: Final = "x-fleetcron-role"
 ONCE: Final = "x-fleetcron-shown-once"  # its answer has a secret, which is kept nowhere
+LOGIN: Final = "x-fleetcron-login"  # somebody may be trying keys
 HEADER: Final = "idempotency-key"
 REPLAYED: Final = "Idempotent-Replayed"
 _KEPT_HEADERS: Final = ("content-type", "etag", "location")
@@ -29,16 +30,14 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     "4XX": {"description": "what was asked cannot be", "content": {MEDIA: _SCHEMA}},
     "5XX": {"description": "it could not be done now", "content": {MEDIA: _SCHEMA}},
 }
-_SHOWN_ONCE: Final = (
-    "this answer is shown once, so it cannot be asked for again: leave Idempotency-Key out, and choose another name if "
-    "the answer was lost"
-)
+_SHOWN_ONCE: Final = "this answer is shown once, so it cannot be asked for again: leave Idempotency-Key out"
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-def needs(role: Role, *, shown_once: bool = False, **more: Any) -> dict[str, Any]:
+def needs(role: Role, *, shown_once: bool = False, login: bool = False, **more: Any) -> dict[str, Any]:
     """Of a route: `@router.get("/jobs", **needs(Role.VIEWER))`."""
-    extra = {ROLE: str(role), **({ONCE: True} if shown_once else {}), **more}
+    flags = {name: True for name, is_so in ((ONCE, shown_once), (LOGIN, login)) if is_so}
+    extra = {ROLE: str(role), **flags, **more}
     return {"openapi_extra": extra}
 
 
@@ -55,6 +54,8 @@ class Route(APIRoute):
         async def handle(request: Request) -> Response:
             try:
                 context = context_of(request)
+                if LOGIN in extra:
+                    limit_logins(context, request)
                 caller = await identify(context, request, role)
                 request.state.caller = caller
                 _check_query(request, known)
@@ -67,6 +68,8 @@ class Route(APIRoute):
                     return await _once(context, caller, received, inner)
                 return await inner(received)
             except Exception as error:
+                if LOGIN in extra:
+                    log.warning("a login from %s was refused: %s", address_of(request), problem_of(error).detail)
                 return answer(request, error)
 
         return handle

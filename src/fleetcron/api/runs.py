@@ -7,7 +7,8 @@ from fastapi import Query
 from fleetcron.api import run_shapes as shapes
 from fleetcron.api.access import Caller, Tenant, TheCaller, TheContext
 from fleetcron.api.context import Context
-from fleetcron.api.parameters import Cursor, Instant, Limit, Name, RunId, cursor_of, from_cursor, instant_ms
+from fleetcron.api.job_names import Name
+from fleetcron.api.parameters import Cursor, Instant, Limit, RunId, cursor_of, from_cursor, instant_ms
 from fleetcron.api.problems import not_found
 from fleetcron.api.routing import needs, router
 from fleetcron.model.access import Role

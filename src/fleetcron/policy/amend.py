@@ -70,6 +70,8 @@ def edit(
     if job.state == "cancelled":
         raise RefusedError(f"{job.definition.seed} is cancelled, which is final; delete it and create it anew")
     paused = job.state == "paused"
+    if paused:
+        _can_catch_up(definition, job.on_resume)
     left = _left(before, old, now_ms)
     if timing == before.timing and before.at.cursor_ms <= now_ms and job.state in ("active", "paused"):
         left = Left(before.at, None)  # the same rules: what is undecided is decided as if nothing had happened
@@ -86,6 +88,7 @@ def pause(before: Standing, timetable: Timetable, now_ms: int, actor: str, on_re
     job = before.job
     if job.state not in ("active", "paused"):
         raise RefusedError(f"{job.definition.seed} is {job.state}; only an active job can be paused")
+    _can_catch_up(job.definition, on_resume)
     amended = _amended(job, now_ms, state="paused", on_resume=on_resume)
     if job.state == "paused":  # only another choice about the paused window
         return Amendment("pause", actor, now_ms, before, replace(before, job=amended))
@@ -105,6 +108,7 @@ def resume(
         return None
     paused = job.state == "paused"
     chosen = (policy or job.on_resume or DEFAULT_ON_RESUME) if paused else None
+    _can_catch_up(job.definition, chosen)
     left = leave(before.timing, timetable, before.at, now_ms)
     begun = _begin(before.timing, timetable, left.at, now_ms, strict=False)
     stuck = job.problem if begun.finished else None  # it waits for tables that give it ticks again, and is not over
@@ -134,6 +138,15 @@ def delete(before: Standing, timetable: Timetable, now_ms: int, actor: str) -> A
     amended = _amended(job, now_ms, deleted_ms=now_ms)
     after = replace(before, job=amended, at=left.at, next_due_ms=None)
     return Amendment("delete", actor, now_ms, before, after, _gap(left, "delete", "cancel", now_ms), notice="cancel")
+
+
+def _can_catch_up(definition: Definition, policy: MisfirePolicy | None) -> None:
+    """As `misfire: all` is refused beside cancel_previous: only the latest counts there."""
+    if policy == "all" and definition.overlap.policy == "cancel_previous":
+        raise RefusedError(
+            f"not all the ticks of {definition.seed} can be caught up after a pause: with overlap cancel_previous only "
+            "the latest counts; pause or resume it with latest or skip"
+        )
 
 
 @dataclass(frozen=True, slots=True)

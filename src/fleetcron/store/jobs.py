@@ -173,6 +173,15 @@ class Jobs:
 
         return await self._engine.read(script)
 
+    async def name_of(self, tenant: str, job_id: str) -> str | None:
+        """None: the tenant has no such job, or it was deleted."""
+
+        def script() -> Script[str | None]:
+            found = yield "jobs_name_of", {"tenant": tenant, "job_id": job_id}
+            return found[0]["name"] if found else None
+
+        return await self._engine.read(script)
+
     async def count(self) -> Count:
         def script() -> Script[Count]:
             [facts] = yield "fleet_now", {}
