@@ -3,6 +3,7 @@
 A route that is added is walked without a line here; one whose role is not in the document cannot be made at all.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,6 +43,9 @@ def test_every_route_says_which_role_it_takes(api: Api) -> None:
         assert operation["security"] == [{"key": []}, *([{"session": []}] if is_for_browsers else [])]
         assert "4XX" in operation["responses"]
         assert operation["summary"]
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)+", operation["operationId"]), operation["operationId"]
+    names = [operation["operationId"] for _, _, operation in found]
+    assert len(set(names)) == len(names)
 
 
 def test_nobody_gets_in_without_a_key_or_with_a_lower_role(api: Api) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Final
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from fleetcron import __version__
@@ -70,6 +71,7 @@ def create_app(context: Context) -> FastAPI:
         redoc_url=None,
         openapi_url="/openapi.json",
         redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
     )
     app.state.context = context
     for router in _ROUTERS:
@@ -79,6 +81,11 @@ def create_app(context: Context) -> FastAPI:
     app.add_middleware(Envelope, new_id=context.new_id)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    """What a generated client calls it: the name of the function, such as `create_job`."""
+    return route.name
 
 
 async def _told(request: Request, error: Exception) -> Response:
@@ -96,7 +103,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
     schemas = parts.setdefault("schemas", {})
     shape = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas.update(shape.pop("$defs", {}))
-    schemas["Problem"] = shape
+    schemas["Problem"] = {**shape, "title": "Problem"}
     parts["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "description": "an API key: fck_…"},
         "session": {"type": "apiKey", "in": "cookie", "name": NAME, "description": f"{_SESSION} {CSRF_HEADER}"},

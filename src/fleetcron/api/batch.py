@@ -34,7 +34,11 @@ _AT_ONCE: Final = 50
 _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
-        "content": {"application/x-ndjson": {"schema": {"type": "string", "description": "a job in each line"}}},
+        "content": {
+            "application/x-ndjson": {
+                "schema": {"type": "string", "format": "binary", "description": "a job in each line"}
+            }
+        },
     }
 }
 
@@ -42,7 +46,7 @@ _BODY: Final[dict[str, Any]] = {
 @routes.post(
     "/jobs/batch", response_model=shapes.Batch, summary="Create or change many jobs", **needs(Role.OPERATOR, **_BODY)
 )
-async def batch(
+async def batch_jobs(
     request: Request,
     context: TheContext,
     caller: TheCaller,

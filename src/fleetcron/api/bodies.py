@@ -49,6 +49,8 @@ def _no_number(text: str) -> Any:
 def _check_depth(value: Any) -> None:
     level: list[tuple[Path, Any]] = [((), value)] if isinstance(value, dict | list) else []
     for _ in range(MOST_DEPTH):
+        if not level:
+            return
         level = [
             ((*path, key), part)
             for path, each in level

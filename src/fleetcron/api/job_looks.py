@@ -35,7 +35,7 @@ Number = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
 
 @routes.get("/jobs/{name}/next", response_model=shapes.Ticks, summary="The next ticks of a job", **needs(Role.VIEWER))
-async def coming(
+async def next_ticks_of_job(
     context: TheContext,
     caller: TheCaller,
     name: Name,
@@ -57,7 +57,7 @@ async def coming(
 
 
 @routes.get("/jobs/{name}/stats", response_model=shapes.Stats, summary="The figures of a job", **needs(Role.VIEWER))
-async def stats(
+async def get_job_stats(
     context: TheContext,
     caller: TheCaller,
     name: Name,
@@ -92,7 +92,7 @@ async def stats(
 @routes.get(
     "/jobs/{name}/revisions", response_model=shapes.Revisions, summary="Who changed a job", **needs(Role.VIEWER)
 )
-async def revisions(
+async def list_job_revisions(
     context: TheContext, caller: TheCaller, name: Name, limit: Limit = 100, tenant: Tenant = None
 ) -> dict[str, Any]:
     """The newest first, with the fields that each has changed; also of jobs of this name that were deleted."""
@@ -104,7 +104,7 @@ async def revisions(
 @routes.get(
     "/jobs/{name}/diff", response_model=shapes.Diff, summary="What differs between revisions", **needs(Role.VIEWER)
 )
-async def diff(
+async def diff_job_revisions(
     context: TheContext,
     caller: TheCaller,
     name: Name,
@@ -133,7 +133,7 @@ async def diff(
 @routes.post(
     "/jobs/preview", response_model=shapes.Preview, summary="Look at a job before it is saved", **needs(Role.VIEWER)
 )
-async def preview(
+async def preview_job(
     context: TheContext, caller: TheCaller, body: JobBody, count: Count = 10, tenant: Tenant = None
 ) -> dict[str, Any]:
     """Its ticks under the fleet's own tables, what it means, and what is probably not meant. Writes nothing."""

@@ -69,7 +69,7 @@ class Job(Shown):
     warnings: list[str] = Field(description="what was accepted and will not work")
 
 
-class Steered(Shown):
+class SteeredJob(Shown):
     tenant: str
     name: str
     done: Done

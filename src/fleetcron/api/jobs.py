@@ -33,7 +33,7 @@ IfMatch = Annotated[str | None, Header(description="the ETag of the job as you k
 
 
 @routes.get("/jobs", response_model=shapes.JobPage, summary="List jobs", **needs(Role.VIEWER))
-async def listed(
+async def list_jobs(
     context: TheContext,
     caller: TheCaller,
     tenant: Tenant = None,
@@ -71,7 +71,7 @@ def _line_json(line: JobLine, next_ms: int | None, now_ms: int) -> dict[str, Any
 
 
 @routes.post("/jobs", response_model=shapes.Job, status_code=201, summary="Create a job", **needs(Role.OPERATOR))
-async def create(context: TheContext, caller: TheCaller, body: JobBody, tenant: Tenant = None) -> Response:
+async def create_job(context: TheContext, caller: TheCaller, body: JobBody, tenant: Tenant = None) -> Response:
     """409 if its name is taken, or its schedule can never fire."""
     own = tenant_in(caller, tenant, body)
     definition = await defined(context, {**body, "tenant": own})
@@ -80,13 +80,13 @@ async def create(context: TheContext, caller: TheCaller, body: JobBody, tenant: 
 
 
 @routes.get("/jobs/{name}", response_model=shapes.Job, summary="Show a job", **needs(Role.VIEWER))
-async def shown(context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None) -> Response:
+async def get_job(context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None) -> Response:
     """With every field. Its `ETag` is for whoever changes it."""
     return await answered(context, caller.tenant(tenant), name)
 
 
 @routes.put("/jobs/{name}", response_model=shapes.Job, summary="Replace a job", **needs(Role.OPERATOR))
-async def replace(
+async def replace_job(
     context: TheContext,
     caller: TheCaller,
     name: Name,
@@ -105,7 +105,7 @@ async def replace(
 
 
 @routes.patch("/jobs/{name}", response_model=shapes.Job, summary="Change some fields of a job", **needs(Role.OPERATOR))
-async def patch(
+async def patch_job(
     context: TheContext,
     caller: TheCaller,
     name: Name,
@@ -130,8 +130,8 @@ async def patch(
     return await _edited(context, caller, definition, line, if_match)
 
 
-@routes.delete("/jobs/{name}", response_model=shapes.Steered, summary="Delete a job", **needs(Role.OPERATOR))
-async def delete(
+@routes.delete("/jobs/{name}", response_model=shapes.SteeredJob, summary="Delete a job", **needs(Role.OPERATOR))
+async def delete_job(
     context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None, if_match: IfMatch = None
 ) -> dict[str, Any]:
     """Its runs, ledger and revisions stay, and the name is free again."""

@@ -25,20 +25,13 @@ Attempt = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="of this a
 _STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "events `log` (data: a piece, id: attempt.seq) and at the end one event `end`",
-        "content": {
-            "text/event-stream": {
-                "schema": {
-                    "type": "object",
-                    "properties": {"event": {"enum": ["log", "end"]}, "id": {"type": "string"}, "data": {}},
-                }
-            }
-        },
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
 
 
 @routes.get("/runs/{run_id:int}/log", response_model=shapes.Log, summary="What a run printed", **needs(Role.VIEWER))
-async def log(
+async def get_run_log(
     context: TheContext,
     caller: TheCaller,
     run_id: RunId,
@@ -69,7 +62,7 @@ async def log(
     summary="What a run prints from now on",
     **needs(Role.VIEWER),
 )
-async def stream(
+async def stream_run_log(
     context: TheContext,
     caller: TheCaller,
     run_id: RunId,

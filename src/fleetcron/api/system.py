@@ -42,13 +42,13 @@ class Alive(BaseModel):
 
 
 @router.get("/healthz", response_model=Alive, summary="Is the process alive?")
-async def healthz() -> dict[str, str]:
+async def get_health() -> dict[str, str]:
     """200 as long as it answers at all."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", response_model=Alive, summary="Can it answer requests?")
-async def readyz(request: Request, context: TheContext) -> Any:
+async def get_readiness(request: Request, context: TheContext) -> Any:
     """200 while the database answers and its tables are those of this program; 503 otherwise, and while it stops."""
     if context.closing.is_set():
         return answer(request, Problem(503, "the server is about to end", headers={"Retry-After": "1"}))

@@ -48,7 +48,7 @@ class _Work(NamedTuple):
 
 
 @routes.post("/workers/{worker_id}/claim", response_model=shapes.Claimed, summary="Get work", **needs(Role.WORKER))
-async def claim(context: TheContext, caller: TheCaller, worker_id: WorkerId, body: shapes.Claim) -> dict[str, Any]:
+async def claim_runs(context: TheContext, caller: TheCaller, worker_id: WorkerId, body: shapes.Claim) -> dict[str, Any]:
     """Runs that are due now, for their next attempt. 409 if the worker was declared lost: stop everything, and join
     anew. Secrets are never sent: a run that names some is given to a worker that says `resolves_secrets`; for others
     its attempt fails with the code `secret_missing`."""

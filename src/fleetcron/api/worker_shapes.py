@@ -96,7 +96,7 @@ class Mark(Asked):
     note: str = Field(default="", max_length=200)
 
 
-class Log(Asked):
+class Output(Asked):
     pieces: list[Piece] = Field(default=[], max_length=MOST)
     progress: list[Mark] = Field(default=[], max_length=MOST)
 
@@ -141,13 +141,13 @@ class Finished(Shown):
     ends: list[EndDone]
 
 
-class Key(Asked):
+class OneAttempt(Asked):
     run_id: Positive
     attempt: Number
 
 
 class GiveBack(Asked):
-    runs: list[Key] = Field(default=[], max_length=MOST, description="that were never started")
+    runs: list[OneAttempt] = Field(default=[], max_length=MOST, description="that were never started")
     lacks: dict[Words, str] = Field(default={}, max_length=1000, description="handlers that it has not, and why")
 
 

@@ -27,7 +27,7 @@ WorkerId = Annotated[str, Path(max_length=200, description="what POST /workers g
 
 
 @routes.post("/workers", response_model=shapes.Joined, status_code=201, summary="A worker begins", **needs(Role.WORKER))
-async def join(context: TheContext, caller: TheCaller, body: shapes.Join) -> dict[str, Any]:
+async def join_worker(context: TheContext, caller: TheCaller, body: shapes.Join) -> dict[str, Any]:
     """With the pools that it serves, which its key must allow."""
     for pool in body.pools:
         if not caller.may_claim(pool):
@@ -44,7 +44,7 @@ async def join(context: TheContext, caller: TheCaller, body: shapes.Join) -> dic
 
 
 @routes.post("/workers/{worker_id}/heartbeat", response_model=shapes.Renewed, summary="It lives", **needs(Role.WORKER))
-async def heartbeat(context: TheContext, caller: TheCaller, worker_id: WorkerId) -> dict[str, Any]:
+async def renew_worker(context: TheContext, caller: TheCaller, worker_id: WorkerId) -> dict[str, Any]:
     """Keeps all its runs, and hears which of them somebody asked to stop. 409 if it was declared lost: others have its
     runs now. A worker that cannot send one in time stops its work before the lease ends."""
     own(caller, worker_id)
@@ -59,7 +59,7 @@ async def heartbeat(context: TheContext, caller: TheCaller, worker_id: WorkerId)
 
 
 @routes.post("/workers/{worker_id}/log", response_model=shapes.Logged, summary="What it printed", **needs(Role.WORKER))
-async def log(context: TheContext, caller: TheCaller, worker_id: WorkerId, body: shapes.Log) -> dict[str, Any]:
+async def write_log(context: TheContext, caller: TheCaller, worker_id: WorkerId, body: shapes.Output) -> dict[str, Any]:
     """Pieces of output and marks of progress, of any of its attempts."""
     own(caller, worker_id)
     done = await answer(lambda: context.store.output.append(worker_id, body.pieces, body.progress))
@@ -67,7 +67,9 @@ async def log(context: TheContext, caller: TheCaller, worker_id: WorkerId, body:
 
 
 @routes.post("/workers/{worker_id}/finish", response_model=shapes.Finished, summary="It is done", **needs(Role.WORKER))
-async def finish(context: TheContext, caller: TheCaller, worker_id: WorkerId, body: shapes.Finish) -> dict[str, Any]:
+async def finish_runs(
+    context: TheContext, caller: TheCaller, worker_id: WorkerId, body: shapes.Finish
+) -> dict[str, Any]:
     """How attempts ended. What becomes of their runs is decided here, by the rules of each run's own revision."""
     own(caller, worker_id)
     begun = await context.store.workers.begun(worker_id)
@@ -99,7 +101,7 @@ async def finish(context: TheContext, caller: TheCaller, worker_id: WorkerId, bo
 @routes.post(
     "/workers/{worker_id}/return", response_model=shapes.GivenBack, summary="It cannot do that", **needs(Role.WORKER)
 )
-async def give_back(
+async def return_runs(
     context: TheContext, caller: TheCaller, worker_id: WorkerId, body: shapes.GiveBack
 ) -> dict[str, Any]:
     """Runs that were claimed and never started go back at once, and cost no attempt. `lacks` names handlers that this
@@ -113,7 +115,7 @@ async def give_back(
 
 
 @routes.delete("/workers/{worker_id}", response_model=shapes.Left, summary="A worker ends", **needs(Role.WORKER))
-async def leave(context: TheContext, caller: TheCaller, worker_id: WorkerId) -> dict[str, Any]:
+async def remove_worker(context: TheContext, caller: TheCaller, worker_id: WorkerId) -> dict[str, Any]:
     """409 while it holds runs: finish them or return them first."""
     own(caller, worker_id)
     await answer(lambda: context.store.workers.leave(worker_id))

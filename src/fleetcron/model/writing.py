@@ -6,6 +6,7 @@ goes through `reading.py`. A field that this release does not know was written b
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from fleetcron.model.rules import AlertRule, CalendarUse, MisfireRule, OverlapRule, Retention, RetryRule
@@ -17,6 +18,7 @@ Document = dict[str, Any]
 T = TypeVar("T")
 
 
+@lru_cache(1024)  # most jobs keep the durations that are nobody's choice
 def duration_text(ms: int | None) -> str | None:
     if ms is None:
         return None

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from fleetcron.errors import StoreError
 from fleetcron.events import Event
@@ -24,6 +24,7 @@ from fleetcron.store.rows import rows
 from fleetcron.store.upstreams import Apart, Around, check_together, hold_around, read_around
 from fleetcron.store.written import Refused, Written
 
+Documents: TypeAlias = Mapping[str, Mapping[str, Any]]  # by job: each is written twice, as the job and as a revision
 _EVENTS = {
     "create": "job_created", "edit": "job_edited", "pause": "job_paused",
     "resume": "job_resumed", "cancel": "job_cancelled", "delete": "job_deleted",
@@ -118,6 +119,8 @@ class Jobs:
         Safe to repeat: what was written no longer stands where it was.
         """
 
+        documents = {a.after.job.job_id: a.after.job.definition.as_document() for a in amendments}
+
         def script() -> Script[frozenset[str] | Refused]:
             step("amend.begin")
             [held] = yield "almanac_hold", {}
@@ -134,12 +137,12 @@ class Jobs:
             if refusal is not None:
                 return refusal
             yield from _keep_timings({a.after.timing: None for a in amendments})
-            created = yield from _create([a for a in amendments if a.before is None])
-            changed = yield from _change([a for a in amendments if a.before is not None])
+            created = yield from _create([a for a in amendments if a.before is None], documents)
+            changed = yield from _change([a for a in amendments if a.before is not None], documents)
             done = [a for a in amendments if a.after.job.job_id in created | changed]
             if around is not None:
                 check_together(amendments, created | changed)
-            yield from _leave_behind(done, epoch)
+            yield from _leave_behind(done, documents, epoch)
             step("amend.written")
             if done:
                 yield "notify", {"topic": "jobs"}
@@ -212,17 +215,17 @@ class Jobs:
         return await self._engine.read(script)
 
 
-def _create(amendments: Sequence[Amendment]) -> Script[set[str]]:
+def _create(amendments: Sequence[Amendment], documents: Documents) -> Script[set[str]]:
     if not amendments:
         return set()
-    found = yield "jobs_insert_if_free", {"rows": rows(_job_row(a) for a in amendments)}
+    found = yield "jobs_insert_if_free", {"rows": rows(_job_row(a, documents) for a in amendments)}
     created = {str(row["job_id"]) for row in found}
     mine = [a for a in amendments if a.after.job.job_id in created]
     yield "cursors_insert", {"rows": rows(_cursor_row(a) for a in mine)}
     return created
 
 
-def _change(amendments: Sequence[Amendment]) -> Script[set[str]]:
+def _change(amendments: Sequence[Amendment], documents: Documents) -> Script[set[str]]:
     """The cursor is the guard: it is locked first, as the scheduler does, and it moves with every revision."""
     if not amendments:
         return set()
@@ -234,11 +237,11 @@ def _change(amendments: Sequence[Amendment]) -> Script[set[str]]:
     )
     changed = {str(row["job_id"]) for row in [*moved, *gone]}
     mine = [a for a in amendments if a.after.job.job_id in changed]
-    yield "jobs_update", {"rows": rows(_job_row(a) for a in mine)}
+    yield "jobs_update", {"rows": rows(_job_row(a, documents) for a in mine)}
     return changed
 
 
-def _leave_behind(amendments: Sequence[Amendment], epoch: int) -> Script[None]:
+def _leave_behind(amendments: Sequence[Amendment], documents: Documents, epoch: int) -> Script[None]:
     """Revisions, events, gaps and answers; and the forecasts go."""
     changed = [a for a in amendments if a.before is not None]
     withdrawn: dict[str, int] = {}
@@ -268,7 +271,7 @@ def _leave_behind(amendments: Sequence[Amendment], epoch: int) -> Script[None]:
     if answers:
         yield "ledger_insert", {"rows": rows(answers)}
     if amendments:
-        yield "job_revisions_insert", {"rows": rows(_revision_row(a) for a in amendments)}
+        yield "job_revisions_insert", {"rows": rows(_revision_row(a, documents) for a in amendments)}
         yield from note_all(_events(amendments, withdrawn))
 
 
@@ -322,7 +325,7 @@ def _keep_timings(timings: Iterable[Timing]) -> Script[None]:
         yield "timing_parts_insert", {"rows": rows(parts)}
 
 
-def _job_row(a: Amendment) -> Mapping[str, Any]:
+def _job_row(a: Amendment, documents: Documents) -> Mapping[str, Any]:
     job, definition = a.after.job, a.after.job.definition
     return {
         "job_id": job.job_id,
@@ -335,7 +338,7 @@ def _job_row(a: Amendment) -> Mapping[str, Any]:
         "on_resume": job.on_resume,
         "problem": job.problem,
         "revision": job.revision,
-        "definition": definition.as_document(),
+        "definition": documents[job.job_id],
         "managed_by": definition.managed_by,
         "created_by": job.created_by,
         "created_ms": job.created_ms,
@@ -400,7 +403,7 @@ def _gap_row(a: Amendment, epoch: int) -> list[dict[str, Any]]:
     ]
 
 
-def _revision_row(a: Amendment) -> Mapping[str, Any]:
+def _revision_row(a: Amendment, documents: Documents) -> Mapping[str, Any]:
     return {
         "job_id": a.after.job.job_id,
         "revision": a.after.job.revision,
@@ -409,13 +412,17 @@ def _revision_row(a: Amendment) -> Mapping[str, Any]:
         "action": a.action,
         "timing_id": a.after.timing.timing_id,
         "before": None if a.before is None else snapshot(a.before.job),
-        "after": snapshot(a.after.job),
+        "after": {**documents[a.after.job.job_id], **_state(a.after.job)},
     }
 
 
 def snapshot(job: Job) -> dict[str, Any]:
     """A job as a revision keeps it."""
-    return job.definition.as_document() | {"state": job.state, "on_resume": job.on_resume}
+    return job.definition.as_document() | _state(job)
+
+
+def _state(job: Job) -> dict[str, Any]:
+    return {"state": job.state, "on_resume": job.on_resume}
 
 
 def _standing(row: Row) -> Standing:
