@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias, TypeVar
 
 from fleetcron.errors import RefusedError, SchemaError, StoreError
-from fleetcron.store.drivers import driver_of, plain_driver_of
+from fleetcron.store.drivers import Driver, PlainDriver, driver_of, plain_driver_of
 from fleetcron.store.engine import Row, Script
 from fleetcron.store.postgres_url import channel_of
 from fleetcron.store.statements import NOTIFY, Statements
@@ -37,6 +37,10 @@ async def borrow(connection: Any, schema: str, script: Callable[[], Script[T | R
     """Run it on the application's connection, inside its transaction. A RefusedError if it was refused."""
     driver = await driver_of(connection)
     _require_transaction(driver.is_in_transaction)
+    return await borrow_driver(driver, schema, script)
+
+
+async def borrow_driver(driver: Driver, schema: str, script: Callable[[], Script[T | Refused]]) -> T:
     steps = _steps(schema, script)
     try:
         call = next(steps)
@@ -56,6 +60,10 @@ def borrow_sync(connection: Any, schema: str, script: Callable[[], Script[T | Re
     """The same for a connection that is not awaited."""
     driver = plain_driver_of(connection)
     _require_transaction(driver.is_in_transaction)
+    return borrow_plain_driver(driver, schema, script)
+
+
+def borrow_plain_driver(driver: PlainDriver, schema: str, script: Callable[[], Script[T | Refused]]) -> T:
     steps = _steps(schema, script)
     try:
         call = next(steps)

@@ -5,6 +5,7 @@ is taken off, down to the driver's own connection, in the transaction that SQLAl
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, NoReturn, Protocol
 
 from fleetcron.errors import StoreError
@@ -19,6 +20,9 @@ class Driver(Protocol):
     @property
     def is_in_transaction(self) -> bool: ...
 
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        """One of its own, or a part of the one that has begun."""
+
     async def fetch(self, sql: str, given: Sequence[Any] = ()) -> list[Row]: ...
 
 
@@ -27,6 +31,8 @@ class PlainDriver(Protocol):
 
     @property
     def is_in_transaction(self) -> bool: ...
+
+    def transaction(self) -> AbstractContextManager[Any]: ...
 
     def fetch(self, sql: str, given: Sequence[Any] = ()) -> list[Row]: ...
 
@@ -38,6 +44,9 @@ class Asyncpg:
     @property
     def is_in_transaction(self) -> bool:
         return bool(self._connection.is_in_transaction())
+
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        return self._connection.transaction()  # type: ignore[no-any-return]
 
     async def fetch(self, sql: str, given: Sequence[Any] = ()) -> list[Row]:
         found: list[Row] = await self._connection.fetch(sql, *given)
@@ -51,6 +60,9 @@ class Psycopg:
     @property
     def is_in_transaction(self) -> bool:
         return _psycopg_is_in_transaction(self._connection)
+
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        return self._connection.transaction()  # type: ignore[no-any-return]
 
     async def fetch(self, sql: str, given: Sequence[Any] = ()) -> list[Row]:
         from psycopg import AsyncRawCursor
@@ -68,6 +80,9 @@ class PlainPsycopg:
     @property
     def is_in_transaction(self) -> bool:
         return _psycopg_is_in_transaction(self._connection)
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        return self._connection.transaction()  # type: ignore[no-any-return]
 
     def fetch(self, sql: str, given: Sequence[Any] = ()) -> list[Row]:
         from psycopg import RawCursor
