@@ -1,13 +1,16 @@
 """An app: functions, and the jobs that call them."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, Unpack
 
 from fleetcron.app.fields import JobFields
 from fleetcron.errors import ConfigError, Mistake
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from fleetcron.app.web import Mounted
     from fleetcron.model.definition import Definition
     from fleetcron.scheduler.desk import Applied
     from fleetcron.scheduler.sync import Prune
@@ -57,6 +60,8 @@ class Fleetcron:
         self.store: Store | None = None  # while the app runs in this process, or is connected
         self.kinds: dict[Callable[..., Any], Any] = {}  # what functions take, found when somebody asks for a run
         self.schema: str | None = None  # of the tables, likewise
+        self.is_mounted = False  # somebody has asked for the API
+        self.api: Any = None  # while the app runs in this process, as an ASGI app
         mistakes = []
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             hint = "small letters, digits, dots, dashes and underscores, 100 at most, a letter or digit first"
@@ -154,6 +159,24 @@ class Fleetcron:
         return await sync(
             store, self.definitions(), managed_by=self.managed_by, prune=prune or self.prune, by=by, **given
         )
+
+    def asgi(self) -> "Mounted":
+        """The API, to be mounted in a web application: `web.mount("/fleetcron", app.asgi())`. It takes keys, as the
+        API of a node does, and it answers while `app.lifespan` is at work."""
+        from fleetcron.app.web import Mounted
+
+        self.is_mounted = True
+        return Mounted(self)
+
+    def lifespan(
+        self, web: object = None, *, roles: "Sequence[str] | None" = None
+    ) -> "AbstractAsyncContextManager[None]":
+        """Of a web application: `FastAPI(lifespan=app.lifespan)`. Sync, then plan and work beside the requests; at the
+        end what is at work may finish, as with SIGTERM. `roles=()` only connects: for `app.enqueue` and the API."""
+        from fleetcron.app.web import living
+
+        del web
+        return living(self, roles)
 
     def run(self) -> None:
         """Sync, then plan and work until SIGTERM or SIGINT. In a script: under `if __name__ == "__main__":`."""
