@@ -159,7 +159,10 @@ def test_what_is_wrong_with_an_app_is_told_before_anything_is_touched(
 
 def test_the_app_of_the_docs(fleetcron: Folder) -> None:
     page = (Path(__file__).parents[2] / "docs/learn/python.md").read_text("utf-8")
-    first = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    first, typed, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    fleetcron.write("jobs.py", typed)
+    assert fleetcron.json("apply", "--app", "jobs:app")["counts"]["created"] == 2
+    assert fleetcron("schema", "send-invoice", "--app", "jobs:app").json["required"] == ["customer", "amount", "due"]
     fleetcron.write("jobs.py", first)
     counts = fleetcron.json("apply", "--app", "jobs:app")["counts"]
     assert counts["created"] == 3

@@ -39,12 +39,13 @@ class Envelope:
         scope["fleetcron.request_id"] = request_id
         added: list[tuple[str, str]] = []
         scope["fleetcron.headers"] = added
+        root = scope.get("root_path", "").rstrip("/").encode()  # where it is mounted, or what a proxy took off
 
         async def answered(message: Message) -> None:
             if message["type"] == "http.response.start":
                 there = {name.lower() for name, _ in message["headers"]}
                 message["headers"] = [
-                    *message["headers"],
+                    *(_placed(name, value, root) for name, value in message["headers"]),
                     *((name, value) for name, value in (*_ALWAYS, *_CLOSED) if name not in there),
                     (b"x-request-id", request_id.encode()),
                     *((name.lower().encode(), value.encode()) for name, value in added),
@@ -52,6 +53,10 @@ class Envelope:
             await send(message)
 
         await self._app(scope, _limited(scope, receive, headers), answered)
+
+
+def _placed(name: bytes, value: bytes, root: bytes) -> tuple[bytes, bytes]:
+    return (name, root + value) if name.lower() == b"location" and value.startswith(b"/") else (name, value)
 
 
 def _limited(scope: Scope, receive: Receive, headers: dict[bytes, bytes]) -> Receive:

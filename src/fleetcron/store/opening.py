@@ -6,9 +6,13 @@ from fleetcron.store.migrations import Altering
 from fleetcron.store.postgres_url import masked
 from fleetcron.store.sqlite import SqliteEngine
 
-__all__ = ["masked", "open_engine"]
+__all__ = ["is_postgres", "masked", "open_engine"]
 
 FORMS = "sqlite:///jobs.db, sqlite:////var/lib/fleetcron/jobs.db, :memory: or postgresql://user:password@host:5432/name"
+
+
+def is_postgres(url: str) -> bool:
+    return url.partition("://")[0] in ("postgres", "postgresql")
 
 
 async def open_engine(url: str, *, clock: Clock, deadline_s: float = 5.0, connections: int = 8) -> Altering:
@@ -18,7 +22,7 @@ async def open_engine(url: str, *, clock: Clock, deadline_s: float = 5.0, connec
         return await SqliteEngine.open(url, clock=clock, deadline_s=deadline_s)
     if separator and scheme == "sqlite" and rest.startswith("/") and rest != "/":
         return await SqliteEngine.open(rest[1:], clock=clock, deadline_s=deadline_s)
-    if separator and scheme in ("postgres", "postgresql"):
+    if separator and is_postgres(url):
         try:
             from fleetcron.store.postgres import PostgresEngine  # the driver is an extra
         except ModuleNotFoundError as missing:
