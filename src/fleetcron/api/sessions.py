@@ -43,7 +43,7 @@ class Ended(Shown):
     summary="Log in",
     **needs(Role.VIEWER, shown_once=True, login=True),
 )
-async def begin(context: TheContext, caller: TheCaller, request: Request, response: Response) -> dict[str, Any]:
+async def begin_session(context: TheContext, caller: TheCaller, request: Request, response: Response) -> dict[str, Any]:
     """With a key in `Authorization`. The answer sets a cookie, which stands for the key in the requests of a browser;
     worker routes do not take it. Attempts are counted for each address: above 30 a minute they are refused (429)."""
     if caller.is_open:
@@ -57,7 +57,7 @@ async def begin(context: TheContext, caller: TheCaller, request: Request, respon
 
 
 @routes.get("/session", response_model=Session, summary="Whose session this is", **needs(Role.VIEWER))
-async def shown(caller: TheCaller) -> dict[str, Any]:
+async def read_session(caller: TheCaller) -> dict[str, Any]:
     """404 for whoever asks with a key: `GET /me` is for both."""
     if caller.session is None or caller.token is None:
         raise not_found("session: this request has none")
@@ -65,7 +65,7 @@ async def shown(caller: TheCaller) -> dict[str, Any]:
 
 
 @routes.delete("/session", response_model=Ended, summary="Log out", **needs(Role.VIEWER))
-async def end(context: TheContext, caller: TheCaller, request: Request, response: Response) -> dict[str, Any]:
+async def end_session(context: TheContext, caller: TheCaller, request: Request, response: Response) -> dict[str, Any]:
     """It ends at once, for all copies of its cookie."""
     token = caller.token
     if token is None:
