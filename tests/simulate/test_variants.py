@@ -5,6 +5,7 @@ import pytest
 from tests.simulate.playing import asked
 from tests.simulate.scoring import FIRST, wanted_of
 from tests.simulate.variants import VARIANTS
+from tests.soak.code import VARIANTS as CODE
 from tests.soak.rounds import Soak, Tally
 
 FEW, MANY = 6, 100
@@ -39,7 +40,7 @@ def test_whoever_may_survive_has_a_reason() -> None:
 def test_mutation_score(soak: Soak) -> None:
     """All variants, a hundred worlds each. Whoever survives has a reason in variants.py, and whoever is caught is
     caught for what is wrong with it: the code as it is breaks no law in the same world."""
-    suite = soak.suite("known-bad variants", "sqlite", goal={"variant": len(VARIANTS)}, seed=FIRST)
+    suite = soak.suite("known-bad variants", "sqlite", goal={"variant": len(VARIANTS)}, seed=FIRST, made_of=CODE)
     names = list(VARIANTS)
     for number in suite.rounds(len(names)):
         name = names[number]
