@@ -37,7 +37,7 @@ _STREAM: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-@routes.get("/runs/{run_id:int}/log", response_model=shapes.Log, summary="What a run printed", **needs(Role.VIEWER))
+@routes.get("/runs/{run_id:number}/log", response_model=shapes.Log, summary="What a run printed", **needs(Role.VIEWER))
 async def log(
     context: TheContext,
     caller: TheCaller,
@@ -63,7 +63,7 @@ async def log(
 
 
 @routes.get(
-    "/runs/{run_id:int}/log/stream",
+    "/runs/{run_id:number}/log/stream",
     response_class=StreamingResponse,
     responses=_STREAM,
     summary="What a run prints from now on",

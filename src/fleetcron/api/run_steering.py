@@ -62,7 +62,9 @@ class ReplayDead(Asked):
     dry_run: bool = False
 
 
-@routes.post("/runs/{run_id:int}/cancel", response_model=shapes.Steered, summary="Cancel a run", **needs(Role.OPERATOR))
+@routes.post(
+    "/runs/{run_id:number}/cancel", response_model=shapes.Steered, summary="Cancel a run", **needs(Role.OPERATOR)
+)
 async def cancel(
     context: TheContext, caller: TheCaller, run_id: RunId, body: Annotated[Cancel | None, Body()] = None
 ) -> dict[str, Any]:
@@ -71,14 +73,16 @@ async def cancel(
     return await _one(context, caller, run_id, verb)
 
 
-@routes.post("/runs/{run_id:int}/replay", response_model=shapes.Steered, summary="Replay a run", **needs(Role.OPERATOR))
+@routes.post(
+    "/runs/{run_id:number}/replay", response_model=shapes.Steered, summary="Replay a run", **needs(Role.OPERATOR)
+)
 async def replay(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
     """A dead or cancelled run is opened again: the same run with the same idempotency key, in the catch-up lane."""
     return await _one(context, caller, run_id, partial(context.store.steering.replay, actor=caller.actor))
 
 
 @routes.post(
-    "/runs/{run_id:int}/discard", response_model=shapes.Steered, summary="Discard a dead run", **needs(Role.OPERATOR)
+    "/runs/{run_id:number}/discard", response_model=shapes.Steered, summary="Discard a dead run", **needs(Role.OPERATOR)
 )
 async def discard(context: TheContext, caller: TheCaller, run_id: RunId, body: Discard) -> dict[str, Any]:
     """It stays dead and in the history, and leaves the list of dead letters."""

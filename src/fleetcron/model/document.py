@@ -92,7 +92,9 @@ class CronShape(Shape):
         default="skip", description="what happens to days that a month does not have"
     )
     derived: list[Literal["dst_gap", "dst_fold"]] = Field(
-        default=[], description="which of the policies were derived and not chosen: these are derived anew"
+        default=[],
+        max_length=2,
+        description="which of the policies were derived and not chosen: these are derived anew",
     )
 
 
@@ -305,7 +307,9 @@ class JobShape(Shape):
     retention: Annotated[RetentionShape, _short_for("age", Duration | RetentionShape)] = Field(
         default_factory=RetentionShape, description="how long runs stay in the hot store"
     )
-    derived: list[Literal["type"]] = Field(default=[], description="the type was derived from run, and is derived anew")
+    derived: list[Literal["type"]] = Field(
+        default=[], max_length=1, description="the type was derived from run, and is derived anew"
+    )
 
 
 # -- calendars
