@@ -90,7 +90,15 @@ def _operation_id(route: APIRoute) -> str:
 
 async def _told(request: Request, error: Exception) -> Response:
     """What goes wrong before a route is found, or within one that needs no key."""
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        error.headers = {"Allow": ", ".join(_methods(request.scope["path"]))}
     return answer(request, error)
+
+
+def _methods(path: str) -> list[str]:
+    """All that a path knows. Each is a route of its own, and the first that is met knows its own alone."""
+    found = (route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute))
+    return sorted({method for route in found if route.path_regex.match(path) for method in route.methods or ()})
 
 
 def _described(app: FastAPI) -> dict[str, Any]:

@@ -24,6 +24,7 @@ ONCE: Final = "x-fleetcron-shown-once"  # its answer has a secret, which is kept
 LOGIN: Final = "x-fleetcron-login"  # somebody may be trying keys
 HEADER: Final = "idempotency-key"
 REPLAYED: Final = "Idempotent-Replayed"
+_LONGEST_QUERY: Final = 16 * 1024
 _KEPT_HEADERS: Final = ("content-type", "etag", "location")
 _SCHEMA: Final = {"schema": {"$ref": "#/components/schemas/Problem"}}
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
@@ -58,7 +59,7 @@ class Route(APIRoute):
                     limit_logins(context, request)
                 caller = await identify(context, request, role)
                 request.state.caller = caller
-                _check_query(request, known)
+                _check_head(request, known)
                 if self.body_field is not None:
                     _check_media(request)
                 received = Received(request.scope, request.receive)
@@ -77,7 +78,10 @@ class Route(APIRoute):
 
 def answer(request: Request, error: Exception) -> Response:
     """What whoever asked gets to see of an error; the log gets the rest."""
-    if problem_of(error).status_code == 500:
+    status = problem_of(error).status_code
+    if isinstance(error, StoreUnavailable):
+        log.warning("%s %s: %s (%s)", request.method, request.url.path, error, request.scope["fleetcron.request_id"])
+    if status == 500:
         log.error("%s %s failed (%s)", request.method, request.url.path, request.scope.get("fleetcron.request_id"),
                   exc_info=error)  # fmt: skip
     return response_of(request, error)
@@ -93,8 +97,12 @@ def _queries(dependant: Dependant) -> Iterator[str]:
         yield from _queries(each)
 
 
-def _check_query(request: Request, known: frozenset[str]) -> None:
+def _check_head(request: Request, known: frozenset[str]) -> None:
     """A filter that is misspelled must not look as if it had found everything."""
+    if len(request.scope["query_string"]) > _LONGEST_QUERY:
+        raise Problem(414, f"the query is longer than {_LONGEST_QUERY // 1024} KiB")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Problem(415, "send the body as it is, without a Content-Encoding")
     if b"%00" in request.scope["query_string"] or "\0" in request.scope["path"]:
         raise Problem(400, "the address has a character that cannot be stored")
     unknown = sorted(set(request.query_params) - known)

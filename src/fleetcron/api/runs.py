@@ -87,7 +87,7 @@ async def _page(
     }
 
 
-@routes.get("/runs/{run_id:int}", response_model=shapes.FullRun, summary="Show a run", **needs(Role.VIEWER))
+@routes.get("/runs/{run_id:number}", response_model=shapes.FullRun, summary="Show a run", **needs(Role.VIEWER))
 async def get_run(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
     """With its attempts, its payload, and why it stands where it stands."""
     found = await the_run(context, caller, run_id)
@@ -98,7 +98,9 @@ async def get_run(context: TheContext, caller: TheCaller, run_id: RunId) -> dict
     return run_json(found, attempts, sentence(situation, found), situation.now_ms)
 
 
-@routes.get("/runs/{run_id:int}/attempts", response_model=shapes.Attempts, summary="Its attempts", **needs(Role.VIEWER))
+@routes.get(
+    "/runs/{run_id:number}/attempts", response_model=shapes.Attempts, summary="Its attempts", **needs(Role.VIEWER)
+)
 async def list_attempts(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
     """The first one first; the one that runs stands at the end."""
     found = await the_run(context, caller, run_id)
@@ -106,7 +108,9 @@ async def list_attempts(context: TheContext, caller: TheCaller, run_id: RunId) -
     return {"attempts": [attempt_json(each, found) for each in made]}
 
 
-@routes.get("/runs/{run_id:int}/why", response_model=shapes.Why, summary="Why a run is as it is", **needs(Role.VIEWER))
+@routes.get(
+    "/runs/{run_id:number}/why", response_model=shapes.Why, summary="Why a run is as it is", **needs(Role.VIEWER)
+)
 async def explain_run(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
     """One sentence, and what it stands on."""
     await the_run(context, caller, run_id)

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from fleetcron.api.access import OPEN_WORDS, is_loopback
 from fleetcron.api.application import create_app
 from fleetcron.api.context import Context
+from fleetcron.api.wire import Wire
 from fleetcron.errors import RefusedError, StoreError
 from fleetcron.store.keys import KeyFilter
 
@@ -72,7 +73,7 @@ class Server:
             uvicorn.Config(
                 self._app,
                 loop="none",
-                http="httptools",
+                http=Wire,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -104,7 +104,7 @@ class CronShape(Shape):
         default="skip", description="what happens to days that a month does not have"
     )
     derived: list[Literal["dst_gap", "dst_fold"]] = _nothing(
-        list, "which of the policies were derived and not chosen: these are derived anew"
+        list, "which of the policies were derived and not chosen: these are derived anew", max_length=2
     )
 
 
@@ -317,7 +317,7 @@ class JobShape(Shape):
     retention: Annotated[RetentionShape, _short_for("age", Duration | RetentionShape)] = Field(
         default_factory=RetentionShape.as_it_is, description="how long runs stay in the hot store"
     )
-    derived: list[Literal["type"]] = _nothing(list, "the type was derived from run, and is derived anew")
+    derived: list[Literal["type"]] = _nothing(list, "the type was derived from run, and is derived anew", max_length=1)
 
 
 # -- calendars

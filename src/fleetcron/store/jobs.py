@@ -199,17 +199,10 @@ class Jobs:
         def script() -> Script[list[Revision]]:
             found = yield "job_revisions_list", {"job_id": job_id, "most": limit}
             return [
-                Revision(
-                    str(row["job_id"]),
-                    row["revision"],
-                    row["at_ms"],
-                    row["actor"],
-                    row["action"],
-                    _json(row["before"]),
-                    _json(row["after"]),
-                )
+                Revision(str(row["job_id"]), row["revision"], row["at_ms"], row["actor"], row["action"],
+                         _json(row["before"]), _json(row["after"]))
                 for row in found
-            ]
+            ]  # fmt: skip
 
         return await self._engine.read(script)
 
