@@ -13,18 +13,21 @@ from typing import Final, TypeAlias
 
 from tests.soak.code import fingerprint
 from tests.soak.rounds import KINDS, Round, begun, read
-from tests.soak.sums import Debt, Known, Told, bound, faults, known, violations
+from tests.soak.sums import Debt, Known, Told, bound, faults, known, short_bound, violations
 
 NAME: Final = "report.html"
+_BOUND: Final = "breaks a law, at 95 %"
 Cell: TypeAlias = str | int | tuple[str, str]
 STYLE: Final = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8882; --good: #1a7f37; --bad: #cf222e; --open: #8a5a00; }
 @media (prefers-color-scheme: dark) { :root { --good: #3fb950; --bad: #ff7b72; --open: #d9a53a; } }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, "Liberation Sans", Arial, sans-serif; }
+body { max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-th { background: var(--soft); font-weight: 600; } .n { text-align: right; font-variant-numeric: tabular-nums; }
+th { background: var(--soft); font-weight: 600; } td { overflow-wrap: break-word; }
+.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; } .soft { opacity: .75; }
 .open { color: var(--open); }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; font-size: .85rem; }
@@ -85,14 +88,17 @@ def _page(found: Known, tests: Sequence[Test], seconds: float) -> Iterator[str]:
     yield f"<p class=soft>{escape(f'{datetime.now(UTC):%Y-%m-%d %H:%M} UTC · {machine()}')}</p>"
     yield from _headline(found)
     yield "<h2>What is to be shown</h2>"
-    heads = ("what", "at least", "done on this code", "played on earlier code", "bound")
+    heads = ("what", "at least", "done on this code", "played on earlier code", _BOUND)
     yield from _table(heads, map(_debt, found.owed()))
-    if found.here or found.earlier:
+    if found.here:
         yield "<h2>Suites on this code</h2>"
-        heads = ("suite", "faults", "rounds", "bad", "unjudged", "ticks", "runs", "attempts", *KINDS, "took", "seed")
-        yield from _table((*heads, "bound", "rounds on earlier code"), map(_row, found.suites()))
+        heads = ("suite", "faults", "rounds", "bad", "unjudged", "ticks", "runs", "attempts", "violations", "took")
+        yield from _table((*heads, "seed", _BOUND), (_row(each) for each in found.suites() if each.here))
         yield "<p class=soft>A bad round is played again; it stays in all sums, and among what broke."
         yield " Unjudged rounds were stopped, or their test had a fault of its own.</p>"
+    others = [f"{each.title}: {_plays(each.earlier)}" for each in found.suites() if each.earlier]
+    if others:
+        yield f"<p class=soft>Rounds on earlier code, which count for nothing here: {escape('; '.join(others))}.</p>"
     notes = {note: each.title for each in found.here for note in each.notes}
     if notes:
         yield f"<details><summary>{len(notes)} remarks of the suites</summary><ul>"
@@ -122,7 +128,7 @@ def _debt(debt: Debt) -> Iterator[Cell]:
     yield debt.least
     yield f"{debt.done:,}", "good" if debt.done >= debt.least else "open"
     yield debt.earlier
-    yield bound(debt.violations, debt.played, debt.kind)
+    yield short_bound(debt.violations, debt.played), "bad" if debt.violations else ""
 
 
 def _row(suite: Told) -> Iterator[Cell]:
@@ -133,13 +139,15 @@ def _row(suite: Told) -> Iterator[Cell]:
     yield f"{suite.bad}", "bad" if suite.bad else "good"
     yield f"{suite.unjudged}", "open" if suite.unjudged else "good"
     yield from (counted[what] for what in ("ticks", "runs", "attempts"))
-    yield from ((f"{wrong[kind]}", "bad" if wrong[kind] else "good") for kind in KINDS)
-    yield duration(suite.seconds)
-    yield str(suite.first.seed)
-    kind = next(iter(suite.first.goal))
-    yield bound(wrong.total(), done[kind], kind)
-    bad = sum(not each.is_good for each in suite.earlier)
-    yield f"{len(suite.earlier)}" + (f", {bad} bad" if bad else "")
+    yield ", ".join(f"{wrong[kind]} {kind}" for kind in KINDS if wrong[kind]) or "0", "bad" if wrong else "good"
+    yield duration(suite.seconds), ""
+    yield suite.first.seed
+    yield short_bound(wrong.total(), done[next(iter(suite.first.goal))]), "bad" if wrong else ""
+
+
+def _plays(rounds: Sequence[Round]) -> str:
+    bad = sum(not each.is_good for each in rounds)
+    return f"{len(rounds)} ({bad} bad)" if bad else f"{len(rounds)}"
 
 
 def _broken(title: str, rounds: Sequence[Round]) -> Iterator[str]:
@@ -172,9 +180,12 @@ def _tests(tests: Sequence[Test], seconds: float) -> Iterator[str]:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Iterable[Cell]]) -> Iterator[str]:
-    yield "<div class=wide><table><tr>" + "".join(f"<th>{escape(head)}</th>" for head in heads) + "</tr>"
-    for row in rows:
-        yield "<tr>" + "".join(map(_cell, row)) + "</tr>"
+    cells = [list(row) for row in rows]
+    numbers = {at for row in cells for at, cell in enumerate(row) if not isinstance(cell, str)}
+    yield "<div class=wide><table><tr>"
+    yield "".join(f"<th{' class=n' if at in numbers else ''}>{escape(head)}</th>" for at, head in enumerate(heads))
+    yield "</tr>"
+    yield from (f"<tr>{''.join(map(_cell, row))}</tr>" for row in cells)
     yield "</table></div>"
 
 

@@ -142,8 +142,15 @@ def bound(violations: int, times: int, what: str = "fault") -> str:
         return "nothing is known"
     if violations:
         return f"{violations} in {times:,} × {what}"
-    return f"less than {_share(3 / times)} break a law, at 95 % (0 in {times:,} × {what})"
+    return f"less than {_share(times)} break a law, at 95 % (0 in {times:,} × {what})"
 
 
-def _share(share: float) -> str:
-    return f"{min(share, 1.0):.3%}" if share < 0.001 else f"{min(share, 1.0):.2%}"
+def short_bound(violations: int, times: int) -> str:
+    if not times:
+        return "–"
+    return f"{violations} in {times:,}" if violations else f"< {_share(times)}"
+
+
+def _share(times: int) -> str:
+    share = min(3 / times, 1.0)
+    return f"{share:.3%}" if share < 0.001 else f"{share:.2%}"
