@@ -126,7 +126,9 @@ def _failures(retrying: Sequence[RunLine], dead: Sequence[DeadLetter], now_ms: i
 
 
 def _again(line: RunLine, now_ms: int) -> str:
-    return "" if line.next_ms is None else f"again {distance(line.next_ms, now_ms)}"
+    if line.next_ms is None:
+        return ""
+    return f"again {distance(line.next_ms, now_ms)}" if line.next_ms > now_ms else "due again"
 
 
 def _short(text: str) -> str:
