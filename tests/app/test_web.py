@@ -18,7 +18,7 @@ import pytest
 from fastapi import FastAPI
 
 from fleetcron import Fleetcron
-from fleetcron.errors import ConfigError, SchemaError
+from fleetcron.errors import ConfigError, SchemaError, StoreError
 from fleetcron.model.access import KeyWish, Role, new_key
 from fleetcron.store.store import Store
 from tests.app import unbilled
@@ -166,10 +166,15 @@ def test_only_connected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert (status, told["status"]) == (503, 503)
         assert "give the web application lifespan=app.lifespan" in told["detail"]
         life = partial(web.router.lifespan_context, web)
-        with pytest.raises(SchemaError, match="fleetcron migrate"):
+        with pytest.raises(StoreError, match=r"there is no database shop\.db yet"):
             async with life():
                 pass
+        with pytest.raises(StoreError, match=r"there is no database shop\.db yet"):
+            await app.enqueue("has-pydantic")
         assert (await begun(api))[0] == "lifespan.startup.failed"
+        Path("shop.db").touch()
+        with pytest.raises(SchemaError, match="fleetcron migrate"):
+            await app.enqueue("has-pydantic")
         async with opened("sqlite:///shop.db") as engine:
             await app.sync(Store(engine))
         async with life():

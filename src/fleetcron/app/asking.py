@@ -12,10 +12,11 @@ from fleetcron.app.application import DEFAULT_TENANT, Declared, Fleetcron
 from fleetcron.app.payloads import check, kind_of
 from fleetcron.app.running import settings
 from fleetcron.clock import SystemClock
-from fleetcron.errors import RefusedError
-from fleetcron.executors.payload_types import PayloadType
+from fleetcron.errors import DefinitionError, Mistake, RefusedError
+from fleetcron.executors.payload_types import PayloadType, Unresolvable
 from fleetcron.store.borrowed import borrow, borrow_sync
-from fleetcron.store.opening import is_postgres
+from fleetcron.store.migrations import require_current
+from fleetcron.store.opening import is_postgres, require_file
 from fleetcron.store.postgres_url import parse
 from fleetcron.store.steering import Triggered, enqueueing
 from fleetcron.store.store import Store
@@ -34,8 +35,11 @@ async def enqueue(app: Fleetcron, wish: Wish) -> Triggered:
     """In a transaction of its own. The store that the app has open is used; otherwise one is opened for this call."""
     if app.store is not None:
         return await _trigger(app.store, wish, app.managed_by)
-    store = await Store.open(settings(app).store, SystemClock())
+    config = settings(app).store
+    require_file(config.url)
+    store = await Store.open(config, SystemClock())
     try:
+        await require_current(store.engine)
         return await _trigger(store, wish, app.managed_by)
     finally:
         await store.close()
@@ -77,7 +81,10 @@ def kind_of_job(app: Fleetcron, declared: Declared | None) -> PayloadType | None
     if declared is None:
         return None
     if declared.function not in app.kinds:
-        app.kinds[declared.function] = kind_of(declared.function)
+        try:
+            app.kinds[declared.function] = kind_of(declared.function)
+        except Unresolvable as error:
+            raise DefinitionError([Mistake(f"{declared.name}: payload", str(error))]) from None
     kind: PayloadType | None = app.kinds[declared.function]
     return kind
 

@@ -21,6 +21,7 @@ from fleetcron.errors import ConfigError, Mistake
 from fleetcron.node import Node
 from fleetcron.scheduler.sync import tell as tell_applied
 from fleetcron.store.migrations import require_current
+from fleetcron.store.opening import require_file
 from fleetcron.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ async def living(app: Fleetcron, roles: Sequence[str] | None) -> AsyncIterator[N
     async with AsyncExitStack() as ending:
         if roles is not None and not roles:
             config = settings(app)
+            require_file(config.store.url)
             store = await Store.open(config.store, SystemClock())
             ending.push_async_callback(store.close)
             await require_current(store.engine)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from fleetcron.cli.apply import progress_bar
 from fleetcron.cli.applying import Report, apply, mark_unserved
 from fleetcron.cli.connection import Database, opened
 from fleetcron.cli.tables import coloured, numbered, printable, shortened
@@ -123,7 +124,8 @@ def _applied(plan: Plan, outcome: Outcome) -> Report:
 async def _apply(plan: Plan, config: Config, by: str) -> Report:
     documents = read_definitions(plan.as_document())
     async with opened(config, "made") as store:
-        report = await apply(store, documents, actor=by, shards=config.scheduler.shards)
+        with progress_bar(len(documents.jobs), "applying") as progress:
+            report = await apply(store, documents, actor=by, shards=config.scheduler.shards, progress=progress)
         await mark_unserved(store, report)
         return report
 

@@ -12,6 +12,7 @@ from fleetcron.cli.names import split
 from fleetcron.cli.schedules import in_a_table
 from fleetcron.cli.serving import unserved
 from fleetcron.cli.tables import coloured, limit_option, say_more, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.states import JOB_STATES
 from fleetcron.store.jobs import JobFilter, JobLine
@@ -33,6 +34,7 @@ COMMANDS: Table = {
 
 
 @click.group("jobs", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
+@watchable
 @click.option("--tenant", metavar="NAME", help="Only the jobs of a tenant.")
 @click.option("--state", type=click.Choice(JOB_STATES), help="Only jobs in this state.")
 @click.option("--type", "kind", metavar="TYPE", help="Only jobs of this type.")

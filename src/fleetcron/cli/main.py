@@ -42,6 +42,8 @@ COMMANDS: Table = {
     "keys": ("fleetcron.cli.keys", "List API keys; create and revoke them."),
     "nodes": ("fleetcron.cli.nodes", "List the nodes, and who plans which shard."),
     "shards": ("fleetcron.cli.shards", "Show or change how many shards the fleet has."),
+    "top": ("fleetcron.cli.top", "Watch the fleet: pools, nodes, what runs, and what fails."),
+    "completion": ("fleetcron.cli.completion", "Print what bash, zsh or fish need to complete commands and job names."),
     "migrate": ("fleetcron.cli.migrate", "Create or update the tables."),
     "config": ("fleetcron.cli.settings", "Show the settings and where each was said."),
     "next": ("fleetcron.cli.next", "Show the next ticks of a schedule."),

@@ -1,14 +1,24 @@
 """From a URL to an engine."""
 
+from pathlib import Path
+
 from fleetcron.clock import Clock
 from fleetcron.errors import StoreError
 from fleetcron.store.migrations import Altering
 from fleetcron.store.postgres_url import masked
 from fleetcron.store.sqlite import SqliteEngine
 
-__all__ = ["is_postgres", "masked", "open_engine"]
+__all__ = ["is_postgres", "masked", "open_engine", "require_file"]
 
 FORMS = "sqlite:///jobs.db, sqlite:////var/lib/fleetcron/jobs.db, :memory: or postgresql://user:password@host:5432/name"
+
+
+def require_file(url: str) -> None:
+    """For whoever only visits: opening a SQLite file that is not there would make an empty one."""
+    path = url.removeprefix("sqlite:///")
+    if path != url and path != ":memory:" and not Path(path).exists():
+        hint = "`fleetcron migrate`, `fleetcron apply` or a node makes it"
+        raise StoreError(f"there is no database {path} yet", hint=hint)
 
 
 def is_postgres(url: str) -> bool:
