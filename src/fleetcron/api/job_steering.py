@@ -137,6 +137,7 @@ async def backfill(
         "superseded": done.superseded,
         "existing": done.existing,
         "undecided": done.undecided,
+        "shadowed": done.shadowed,
     }
 
 
