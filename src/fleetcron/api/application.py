@@ -21,6 +21,7 @@ from fleetcron.api import (
     run_log,
     run_steering,
     runs,
+    shadow,
     system,
     workers,
 )
@@ -40,6 +41,7 @@ _ROUTERS: Final = (
     run_log.routes,
     run_steering.routes,
     past.routes,
+    shadow.routes,
     fleet.routes,
     holds.routes,
     keys.routes,
