@@ -15,10 +15,11 @@ from tests.api.test_runs import worked
 from tests.store.floor import ok
 
 LOWER = {
-    "viewer": [Role.WORKER],
-    "operator": [Role.WORKER, Role.VIEWER],
-    "admin": [Role.WORKER, Role.VIEWER, Role.OPERATOR],
-    "worker": [Role.VIEWER, Role.OPERATOR, Role.ADMIN],
+    "viewer": [Role.WORKER, Role.PING],
+    "operator": [Role.WORKER, Role.PING, Role.VIEWER],
+    "admin": [Role.WORKER, Role.PING, Role.VIEWER, Role.OPERATOR],
+    "worker": [Role.PING, Role.VIEWER, Role.OPERATOR, Role.ADMIN],
+    "ping": [Role.WORKER, Role.VIEWER],
 }
 
 

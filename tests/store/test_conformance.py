@@ -38,6 +38,7 @@ from tests.store import (
     check_attempts,
     check_figures,
     check_limits,
+    check_shadow,
     check_shown,
     check_steering,
     check_upkeep,
@@ -535,7 +536,7 @@ async def the_schema_is_current(w: World) -> None:
 
 for more in (
     check_upstreams, check_limits, check_attempts, check_shown, check_steering, check_work, check_upkeep, check_access,
-    check_figures,
+    check_figures, check_shadow,
 ):  # fmt: skip
     CHECKS |= more.CHECKS
 

@@ -133,6 +133,7 @@ async def backfill_job(
         "superseded": done.superseded,
         "existing": done.existing,
         "undecided": done.undecided,
+        "shadowed": done.shadowed,
     }
 
 

@@ -53,3 +53,4 @@ class JobFields(TypedDict, total=False):
     alerts: Mapping[str, Any] | None
     pause_after_failures: int | None
     retention: Duration | Mapping[str, Any] | None
+    shadow: bool | Instant | None

@@ -57,6 +57,7 @@ def finish(plan: Plan, outcome: Outcome) -> None:
         if beside and plan.jobs:
             click.echo(text, nl=False)
         _show(plan, err=beside)
+        _show_pinged(plan, err=beside)
         if outcome.output is not None:
             click.echo(f"Written: {outcome.output}. Next: fleetcron apply -f {outcome.output} --dry-run")
         if outcome.apply and plan.jobs:
@@ -90,6 +91,21 @@ def _show(plan: Plan, err: bool) -> None:
     exact = sum(all(each.level == "note" for each in job.findings) for job in plan.jobs)
     said = f"{numbered(len(plan.jobs), 'job')}: {exact:,} as before, {len(plan.jobs) - exact:,} with differences"
     click.echo(f"{said}; {left_out:,} left out. Nothing is applied yet.", err=err)
+
+
+def _show_pinged(plan: Plan, err: bool) -> None:
+    """The lines for the old scheduler."""
+    if not plan.wish.shadow or not plan.jobs:
+        return
+    if not plan.pinged:
+        said = "The jobs will be in shadow. Let the old scheduler say what it runs: docs/learn/move-from-cron.md"
+        click.echo(said, err=err)
+    for each in plan.pinged:
+        for number, line in each.lines.items():
+            click.echo(
+                f"{click.style('WITH PING', fg='cyan')}  {printable(f'{each.file}:{number}')}\n    {printable(line)}",
+                err=err,
+            )
 
 
 def _grouped(plan: Plan) -> dict[tuple[Level, str], str]:
@@ -149,6 +165,7 @@ def _json(plan: Plan, outcome: Outcome, report: Report | None) -> dict[str, Any]
             for job in plan.jobs
         ],
         "findings": [_finding(each) for each in plan.findings],
+        "crontabs": [{"file": each.file, "text": each.text} for each in plan.pinged],
         "written": outcome.output,
         "applied": None if report is None else [job.as_json() for job in report.jobs],
     }

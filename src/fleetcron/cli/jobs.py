@@ -19,6 +19,7 @@ from fleetcron.store.jobs import JobFilter, JobLine
 from fleetcron.store.store import Store
 from fleetcron.views.coming import next_ticks
 from fleetcron.views.jobs import line_json
+from fleetcron.views.shadow import is_in_shadow
 
 COMMANDS: Table = {
     "show": ("fleetcron.cli.show:show", "Show a job with every field, its state and its next ticks."),
@@ -109,14 +110,15 @@ def _row(line: JobLine, coming: dict[str, int], now_ms: int) -> list[str]:
     return [
         job.definition.seed,
         in_a_table(job.definition),
-        _state(line),
+        _state(line, now_ms),
         _next(line, next_ms, now_ms),
         _last(line, now_ms),
     ]
 
 
-def _state(line: JobLine) -> str:
-    return coloured(line.job.state) + (click.style(" (stuck)", fg="red") if line.job.problem else "")
+def _state(line: JobLine, now_ms: int) -> str:
+    shadow = click.style(" (shadow)", fg="magenta") if is_in_shadow(line, now_ms) else ""
+    return coloured(line.job.state) + shadow + (click.style(" (stuck)", fg="red") if line.job.problem else "")
 
 
 def _next(line: JobLine, next_ms: int | None, now_ms: int) -> str:

@@ -203,7 +203,7 @@ def _words(credential: Credential) -> str:
 
 
 def _article(role: Role) -> str:
-    return f"a {role}" if role is Role.VIEWER else f"an {role}"
+    return {Role.VIEWER: "a viewer", Role.PING: "for pings, and nothing else,"}.get(role, f"an {role}")
 
 
 def _tenant(credential: Credential) -> str:

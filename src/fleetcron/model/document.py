@@ -31,6 +31,7 @@ from fleetcron.model.values import (
     LongLine,
     Name,
     Payload,
+    Shadow,
     Share,
     Text,
     Weekday,
@@ -316,6 +317,12 @@ class JobShape(Shape):
     )
     retention: Annotated[RetentionShape, _short_for("age", Duration | RetentionShape)] = Field(
         default_factory=RetentionShape.as_it_is, description="how long runs stay in the hot store"
+    )
+    shadow: Shadow = Field(
+        default=None,
+        description="a new job begins in shadow: another scheduler runs it, and its ticks are only noted. An instant: "
+        "until then. Afterwards only a hand-over changes it, whatever a file says",
+        json_schema_extra={"default": False},
     )
     derived: list[Literal["type"]] = _nothing(list, "the type was derived from run, and is derived anew", max_length=1)
 

@@ -36,6 +36,7 @@ def job_row(a: Amendment, documents: Documents) -> Mapping[str, Any]:
         "start_deadline_ms": definition.start_deadline_ms,
         "handler": handler_key(definition.run),
         "depends": int(bool(definition.depends_on)),
+        "shadow_ms": definition.shadow_ms,
     }
 
 

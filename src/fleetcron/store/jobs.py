@@ -27,6 +27,7 @@ from fleetcron.store.written import Refused, Written
 _EVENTS = {
     "create": "job_created", "edit": "job_edited", "pause": "job_paused",
     "resume": "job_resumed", "cancel": "job_cancelled", "delete": "job_deleted",
+    "hand_over": "job_handed_over", "shadow": "job_shadowed",
 }  # fmt: skip
 
 
@@ -65,6 +66,7 @@ class JobFilter:
     text: str | None = None  # somewhere in the name
     after: tuple[str, str] | None = None  # (tenant, name) of the last line of the page before
     managed_by: str | None = None
+    shadow: bool = False  # only those that are or were in shadow
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ class Jobs:
         after = wanted.after or ("", "")
         call = {"tenant": wanted.tenant, "name": wanted.name, "state": wanted.state, "type": wanted.type,
                 "pool": wanted.pool, "managed_by": wanted.managed_by, "text": wanted.text, "after_tenant": after[0],
-                "after_name": after[1], "most": limit}  # fmt: skip
+                "after_name": after[1], "shadow": wanted.shadow or None, "most": limit}  # fmt: skip
 
         def script() -> Script[list[JobLine]]:
             found = yield "jobs_list", call

@@ -23,6 +23,7 @@ from fleetcron.store.written import Refused, Written
 BATCH: Final = 500
 LONGEST_KEY: Final = 200
 
+IN_SHADOW: Final = "is in shadow: the old scheduler still runs it; hand it over first (fleetcron shadow --hand-over)"
 # unchanged: it was so already, as when somebody repeats what he asked
 Done: TypeAlias = Literal["cancelled", "stopping", "replayed", "discarded", "unchanged", "refused"]
 _Answer: TypeAlias = Callable[[int, Row], tuple[Done, str | None]]
@@ -181,6 +182,9 @@ def _trigger(
         if job["state"] == "paused" and not even_paused:
             hint = f"resume it (fleetcron jobs resume {job['tenant']}/{job['name']})"
             return Refused(f"{job['tenant']}/{job['name']} is paused, so nothing was enqueued; {hint}")
+        [facts] = yield "fleet_now", {}
+        if (job["shadow_ms"] or 0) > facts["now_ms"]:
+            return Refused(f"{job['tenant']}/{job['name']} {IN_SHADOW}")
         limits = yield "tenants_list", {"tenant": job["tenant"]}
         _check(payload, limits[0]["max_payload"] if limits else MAX_PAYLOAD)
         made = yield from _make(job, asked, text, actor)
@@ -256,7 +260,7 @@ def _replay(wanted: list[int], actor: str) -> Script[list[Steered] | Refused]:
         if row["finished_ms"] is None:
             return "unchanged", "it has not ended: nothing to replay"
         if row["state"] in ("dead", "cancelled"):
-            return "refused", f"its job {_closed(row['job_state'], row['deleted_ms'])}"
+            return "refused", f"its job {_closed(row['job_state'], row['deleted_ms']) or IN_SHADOW}"
         if row["state"] == "succeeded":
             return "refused", f"it has succeeded; for another run: fleetcron jobs trigger {row['tenant']}/{row['name']}"
         return "refused", f"it is {row['state']}: only dead and cancelled runs can be replayed"

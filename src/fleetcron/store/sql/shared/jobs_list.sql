@@ -27,6 +27,7 @@ WHERE j.deleted_ms IS NULL
     AND (CAST(:pool AS TEXT) IS NULL OR j.pool = :pool)
     AND (CAST(:managed_by AS TEXT) IS NULL OR j.managed_by = :managed_by)
     AND (CAST(:text AS TEXT) IS NULL OR replace(j.name, CAST(:text AS TEXT), '') <> j.name)
+    AND (CAST(:shadow AS BOOLEAN) IS NULL OR j.shadow_ms IS NOT NULL)
     AND (j.tenant, j.name) > (:after_tenant, :after_name)
 ORDER BY j.tenant, j.name
 LIMIT :most
