@@ -72,7 +72,7 @@ def test_it_commits_while_the_run_is_held_with_every_driver(postgres18_url: str)
                 assert await written() == [], by.__name__
 
             async with admin(postgres18_url) as connection:  # a transaction of its own, which an error rolls back
-                with pytest.raises(UndefinedTableError):
+                with pytest.raises(UndefinedTableError):  # noqa: PT012
                     async with guarded(ctx, connection):
                         await connection.execute("INSERT INTO written VALUES ('undone')")
                         await connection.execute("SELECT * FROM nowhere")

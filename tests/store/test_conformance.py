@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 
 import pytest
 
@@ -347,6 +348,51 @@ async def jobs_are_listed_by_filter_and_page(w: World) -> None:
     assert await names(2) == ["x", "a"]
     assert await names(2, after=("default", "a")) == ["b", "c"]
     assert await names(text="%") == await names(tenant="nobody") == await names(managed_by="app:") == []
+
+
+@check
+async def jobs_are_listed_by_any_filters_together(w: World) -> None:
+    """Whatever index a page is read from, it is what a plain look at all jobs gives, page after page."""
+    made = [
+        Definition(
+            name=f"{letter}_{number % 3}%",
+            schedule=definition("a").schedule,
+            run=definition("a").run,
+            tenant=("acme", "default", "zoo")[number % 3],
+            type=("export", "report")[number % 2],
+            pool=("slow", "default")[number // 2 % 2],
+            managed_by=(None, "app:shop")[number // 3 % 2],
+        )
+        for number, letter in enumerate("abcdefghijkl")
+    ]
+    await w.desk.apply(made)
+    for each in made[::4]:
+        await w.desk.pause(each.tenant, each.name)
+    everything = sorted(made, key=lambda each: (each.tenant, each.name))
+    paused = {each.seed for each in made[::4]}
+    wishes = [
+        dict(zip(("tenant", "name", "state", "type", "pool", "managed_by", "text"), values, strict=True))
+        for values in product(
+            (None, "default", "zoo"), (None, "b_1%"), (None, "paused", "active"), (None, "report"), (None, "slow"),
+            (None, "app:shop"), (None, "_1%", "k", "1_", "%" * 60_000),
+        )
+    ]  # fmt: skip
+    for wish in wishes[::7]:  # every value meets every other
+        wanted = [
+            each.seed
+            for each in everything
+            if all(wish[field] in (None, getattr(each, field)) for field in ("tenant", "name", "type", "pool"))
+            and wish["managed_by"] in (None, each.managed_by)
+            and wish["state"] in (None, "paused" if each.seed in paused else "active")
+            and (wish["text"] or "") in each.name
+        ]
+        found: list[str] = []
+        after = None
+        while page := await w.store.jobs.list(JobFilter(**wish, after=after), 2):  # type: ignore[arg-type]
+            last = page[-1].job.definition
+            after = last.tenant, last.name
+            found += [line.job.definition.seed for line in page]
+        assert found == wanted, wish
 
 
 @check

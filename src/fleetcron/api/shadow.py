@@ -8,8 +8,9 @@ from pydantic import Field
 
 from fleetcron.api import shadow_shapes as shapes
 from fleetcron.api.access import Tenant, TheCaller, TheContext
+from fleetcron.api.job_names import Name
 from fleetcron.api.jobs import the_job
-from fleetcron.api.parameters import Asked, Cursor, Instant, Limit, Name, Words, cursor_of, from_cursor, instant_ms
+from fleetcron.api.parameters import Asked, Cursor, Instant, Limit, Words, cursor_of, from_cursor, instant_ms
 from fleetcron.api.problems import Problem, wrong
 from fleetcron.api.routing import needs, router
 from fleetcron.errors import ScheduleError
@@ -41,7 +42,7 @@ class HandOver(Asked):
 
 
 @routes.post("/jobs/{name}/ping", response_model=shapes.Noted, summary="The old scheduler ran it", **needs(Role.PING))
-async def ping(
+async def ping_job(
     context: TheContext,
     caller: TheCaller,
     name: Name,
@@ -60,7 +61,7 @@ async def ping(
 
 
 @routes.get("/jobs/{name}/shadow", response_model=shapes.Report, summary="Compare a job", **needs(Role.VIEWER))
-async def report(
+async def compare_job(
     context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None, since: Instant = None
 ) -> dict[str, Any]:
     """Its ticks in shadow next to the pings of the old scheduler: matched, missed, doubled, unexpected, failed. Of the
@@ -71,7 +72,7 @@ async def report(
 
 
 @routes.get("/shadow", response_model=shapes.ReportPage, summary="Compare all jobs in shadow", **needs(Role.VIEWER))
-async def listed(
+async def list_shadows(
     context: TheContext,
     caller: TheCaller,
     tenant: Tenant = None,
@@ -95,7 +96,7 @@ async def listed(
 
 
 @routes.post("/jobs/{name}/hand-over", response_model=shapes.Handed, summary="Hand a job over", **needs(Role.OPERATOR))
-async def hand_over(
+async def hand_over_job(
     context: TheContext,
     caller: TheCaller,
     name: Name,
@@ -115,7 +116,7 @@ async def hand_over(
 
 
 @routes.post("/jobs/{name}/shadow", response_model=shapes.Handed, summary="Put a job in shadow", **needs(Role.OPERATOR))
-async def take_back(context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None) -> dict[str, Any]:
+async def shadow_job(context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None) -> dict[str, Any]:
     """From now on another scheduler has its ticks, and nothing of it runs here. What is due already stands."""
     line = await the_job(context, caller.tenant(tenant), name)
     return handed_json(await handed_over(context.store, context.desk(caller.actor), line, None))

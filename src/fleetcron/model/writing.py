@@ -6,7 +6,7 @@ goes through `reading.py`. A field that this release does not know was written b
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from fleetcron.model.rules import AlertRule, CalendarUse, MisfireRule, OverlapRule, Retention, RetryRule
@@ -25,6 +25,7 @@ def duration_text(ms: int | None) -> str | None:
     return shortest_text(ms) if ms else "0s"
 
 
+@lru_cache(1024)
 def duration_from(text: str | None) -> int | None:
     if text is None:
         return None
@@ -145,5 +146,10 @@ def _renamed(document: Mapping[str, Any], names: Mapping[str, str]) -> Document:
 
 
 def _made(kind: type[T], given: Mapping[str, Any]) -> T:
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    known = _known(kind)  # type: ignore[arg-type]
     return kind(**{name: value for name, value in given.items() if name in known})
+
+
+@cache
+def _known(kind: type[Any]) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind))

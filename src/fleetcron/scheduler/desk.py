@@ -18,7 +18,7 @@ from fleetcron.model.target import unserved
 from fleetcron.policy import amend
 from fleetcron.scheduler import dependencies
 from fleetcron.scheduler.adopt import Adopter, Adoption
-from fleetcron.scheduler.tables import Tables, build
+from fleetcron.scheduler.tables import Tables
 from fleetcron.steps import step
 from fleetcron.store.admission import RefusedJobs
 from fleetcron.store.almanac import Table
@@ -257,8 +257,7 @@ class Desk:
         return _checked((await self._settle([name], {name: wish}, needs=needs))[0])
 
     async def _timetable(self, standing: Standing, epoch: int) -> Timetable:
-        known = await self._tables.known(standing.timing.parts(), epoch)
-        return build(standing.timing, known.almanac)
+        return await self._tables.built(standing.timing, epoch)
 
     async def _as_of(self, found: Found, name: Name) -> Found:
         """A change begins now, but never before what cannot be taken back: the change before it, its tables (which know
