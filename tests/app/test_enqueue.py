@@ -5,7 +5,7 @@ import json
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -293,7 +293,7 @@ def test_where_it_cannot_be(postgres18_url: str, postgres18_database: str) -> No
             await elsewhere.execute("SELECT 1")  # it can go on
             with pytest.raises(StoreError, match="call the form without _sync"):
                 app.enqueue_in_sync(elsewhere, "ship")
-            with pytest.raises(RefusedError, match=r"is SQLite; use app.enqueue"):
+            with pytest.raises(RefusedError, match=r"is SQLite, whose connections are not awaited"):
                 await shop("sqlite:///fleetcron.db").enqueue_in(elsewhere, "ship")
         awaits = pytest.raises(StoreError, match="a Connection does not await; call the _sync form")
         with psycopg.connect(postgres18_url) as plain, awaits:
@@ -304,6 +304,62 @@ def test_where_it_cannot_be(postgres18_url: str, postgres18_database: str) -> No
         file.close()
 
     asyncio.run(scenario())
+
+
+def test_on_sqlite_a_connection_to_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    url = "sqlite:///shop.db"
+    app = shop(url)
+
+    async def prepare() -> None:
+        async with opened(url) as engine:
+            await app.sync(Store(engine))
+
+    async def is_heard(write: Callable[[], object]) -> None:
+        """By a node: it looks whether somebody has written."""
+        async with opened(url) as engine, engine.hints() as hints:
+            listening = asyncio.ensure_future(anext(hints))
+            await asyncio.to_thread(write)
+            await asyncio.wait_for(listening, 30)
+
+    asyncio.run(prepare())
+    connection = sqlite3.connect("shop.db", check_same_thread=False)
+    connection.execute("CREATE TABLE orders (id)")
+
+    def facts() -> list[int]:
+        other = sqlite3.connect("shop.db")
+        sql = "SELECT count(*) FROM"
+        found = [other.execute(f"{sql} {table}").fetchone()[0] for table in ("orders", "runs", "upcoming")]
+        other.close()
+        return found
+
+    def place(number: int) -> Any:
+        connection.execute("INSERT INTO orders VALUES (?)", [number])
+        return app.enqueue_in_sync(connection, orders.ship, {"order": number}, key=f"order-{number}")
+
+    try:
+        assert place(1).created
+        connection.rollback()
+        assert facts() == [0, 0, 0]
+        assert app.enqueue_in_sync(
+            connection, "ship", {"order": 0}
+        ).created  # it begins the transaction, as a write does
+        with pytest.raises(RefusedError, match="there is no job shp"):
+            app.enqueue_in_sync(connection, "shp")
+        assert place(2).created
+        assert not place(2).created
+        assert facts() == [0, 0, 0]
+        asyncio.run(is_heard(connection.commit))
+        assert facts() == [2, 2, 2]
+        connection.isolation_level = None
+        with pytest.raises(RefusedError, match="not in a transaction"):
+            app.enqueue_in_sync(connection, "ship")
+    finally:
+        connection.close()
+    with closing(sqlite3.connect(":memory:")) as memory:
+        for other, why in ((memory, "leads to memory"), (object(), "a builtins.object is not")):
+            with pytest.raises(StoreError, match=why):
+                app.enqueue_in_sync(other, "ship")
 
 
 def test_a_user_who_may_only_do_that(postgres18_url: str) -> None:

@@ -59,7 +59,7 @@ class Fleetcron:
         self.declared: list[Declared] = []
         self.store: Store | None = None  # while the app runs in this process, or is connected
         self.kinds: dict[Callable[..., Any], Any] = {}  # what functions take, found when somebody asks for a run
-        self.schema: str | None = None  # of the tables, likewise
+        self.store_url: str | None = None  # what the settings say, likewise
         self.is_mounted = False  # somebody has asked for the API
         self.api: Any = None  # while the app runs in this process, as an ASGI app
         mistakes = []
@@ -137,7 +137,8 @@ class Fleetcron:
         key: str | None = None,
         tenant: str | None = None,
     ) -> "Triggered":
-        """As `enqueue_in`, for a plain connection of psycopg 3, or a Connection or Session of SQLAlchemy on one."""
+        """As `enqueue_in`, for a plain connection of psycopg 3, or a Connection or Session of SQLAlchemy on one; and if
+        the store is SQLite, for a sqlite3.Connection to the same file."""
         from fleetcron.app.asking import enqueue_in_sync, wish_of
 
         return enqueue_in_sync(self, connection, wish_of(self, job, payload, tenant, key))

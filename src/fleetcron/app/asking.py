@@ -15,6 +15,7 @@ from fleetcron.clock import SystemClock
 from fleetcron.errors import DefinitionError, Mistake, RefusedError
 from fleetcron.executors.payload_types import PayloadType, Unresolvable
 from fleetcron.store.borrowed import borrow, borrow_sync
+from fleetcron.store.borrowed_sqlite import borrow_sqlite
 from fleetcron.store.migrations import require_current
 from fleetcron.store.opening import is_postgres, require_file
 from fleetcron.store.postgres_url import parse
@@ -46,11 +47,21 @@ async def enqueue(app: Fleetcron, wish: Wish) -> Triggered:
 
 
 async def enqueue_in(app: Fleetcron, connection: object, wish: Wish) -> Triggered:
-    return await borrow(connection, _schema(app), lambda: enqueueing(*wish, actor=app.managed_by))
+    url = _url(app)
+    if not is_postgres(url):
+        raise RefusedError(
+            "the store of this app is SQLite, whose connections are not awaited; call app.enqueue_in_sync(…) with a "
+            "sqlite3.Connection to the same file, or app.enqueue(…), which has a transaction of its own"
+        )
+    return await borrow(connection, parse(url).schema, lambda: enqueueing(*wish, actor=app.managed_by))
 
 
 def enqueue_in_sync(app: Fleetcron, connection: object, wish: Wish) -> Triggered:
-    return borrow_sync(connection, _schema(app), lambda: enqueueing(*wish, actor=app.managed_by))
+    url = _url(app)
+    if is_postgres(url):
+        return borrow_sync(connection, parse(url).schema, lambda: enqueueing(*wish, actor=app.managed_by))
+    path = url.removeprefix("sqlite:///")
+    return borrow_sqlite(connection, path, SystemClock(), lambda: enqueueing(*wish, actor=app.managed_by))
 
 
 def wish_of(app: Fleetcron, job: str | Callable[..., Any], payload: Any, tenant: str | None, key: str | None) -> Wish:
@@ -93,14 +104,8 @@ async def _trigger(store: Store, wish: Wish, actor: str) -> Triggered:
     return await answer(lambda: store.steering.enqueue(wish.job, wish.payload, actor=actor, key=wish.key))
 
 
-def _schema(app: Fleetcron) -> str:
-    """Of the tables, as the app's URL names it. Kept, because the settings do not change while a program runs."""
-    if app.schema is None:
-        url = settings(app).store.url
-        if not is_postgres(url):
-            raise RefusedError(
-                "enqueue_in needs fleetcron's tables in the PostgreSQL database of the connection, and the store of "
-                "this app is SQLite; use app.enqueue(…), which has a transaction of its own"
-            )
-        app.schema = parse(url).schema
-    return app.schema
+def _url(app: Fleetcron) -> str:
+    """Of the store. Kept, because the settings do not change while a program runs."""
+    if app.store_url is None:
+        app.store_url = settings(app).store.url
+    return app.store_url
