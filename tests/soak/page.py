@@ -21,7 +21,7 @@ Cell: TypeAlias = str | int | tuple[str, str]
 STYLE: Final = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8882; --good: #1a7f37; --bad: #cf222e; --open: #8a5a00; }
 @media (prefers-color-scheme: dark) { :root { --good: #3fb950; --bad: #ff7b72; --open: #d9a53a; } }
-body { font: 15px/1.5 system-ui, "Liberation Sans", Arial, sans-serif; }
+body { font: 15px/1.5 -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif; }
 body { max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
