@@ -83,6 +83,23 @@ async def shadow_runs_nothing_until_it_is_handed_over(w: "World") -> None:
 
 
 @check
+async def shadow_can_end_later_than_was_said(w: "World") -> None:
+    """The fleet has planned ahead past the instant when it is moved: those runs were forecasts."""
+    floor = on(w)
+    await floor.define("old", shadow_ms=NOW + 2 * MINUTE)
+    await w.clock.set(NOW + MINUTE + 1)
+    await floor.plan()
+    assert (await noted(w, "old"), await planned(w, "old")) == ([(NOW + MINUTE, "shadow")], [NOW + 2 * MINUTE])
+    assert (await w.desk.hand_over("default", "old", NOW + 3 * MINUTE + 1)).done == "handed_over"
+    assert await planned(w, "old") == []
+    for minute in (2, 3, 4):
+        await w.clock.set(NOW + minute * MINUTE + 1)
+        await floor.plan()
+    assert await noted(w, "old") == [(NOW + n * MINUTE, "shadow") for n in (1, 2, 3)]
+    assert await planned(w, "old") == [NOW + n * MINUTE for n in (4, 5)]
+
+
+@check
 async def shadow_is_not_what_a_file_says(w: "World") -> None:
     """A file that still says shadow does not stop a job, and one that does not say it starts none."""
     await on(w).define("old", shadow_ms=LAST_MS)
