@@ -92,7 +92,10 @@ def _steps(schema: str, script: Callable[[], Script[T | Refused]]) -> Steps[T]:
         with suppress(Exception):  # a connection that is gone has rolled back by itself
             yield _UNDO, ()  # the search path too
             yield _RELEASE, ()
-        raise _named(error, schema) from error.__cause__
+        named = _named(error, schema)
+        if named is error:
+            raise
+        raise named from error
     return value
 
 
