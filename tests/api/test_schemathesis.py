@@ -41,13 +41,13 @@ def fuzzed(api: Api, role: Role, folder: Path, *options: str) -> None:
     command = [
         sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()",
         "--config-file", HERE / "schemathesis.toml", "run", f"{api.url}/openapi.json",
-        "--header", f"Authorization: Bearer {key}", "--checks", "all", "--warnings", "off", "--continue-on-failure",
+        "--header", f"Authorization: Bearer {key}", "--warnings", "off", "--continue-on-failure",
         "--generation-deterministic", *options,
     ]  # fmt: skip
     environment = {**os.environ, "SCHEMATHESIS_HOOKS": "tests.api.fuzzing", OWN: key.split("_")[1]}
     environment["PYTHONPATH"] = str(HERE.parents[1])
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-6_000:] + done.stderr[-2_000:]
+    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
     assert re.search(r"Selected: (\d+)/\1\b", done.stdout), done.stdout[-2_000:]  # every operation of the document
     assert " 0 generated" not in done.stdout
     assert api.ask("GET", "/me", key=key).status in (200, 403)  # it had its key to the end

@@ -98,9 +98,12 @@ async def _told(request: Request, error: Exception) -> Response:
 
 
 def _methods(path: str) -> list[str]:
-    """All that a path knows. Each is a route of its own, and the first that is met knows its own alone."""
-    found = (route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute))
-    return sorted({method for route in found if route.path_regex.match(path) for method in route.methods or ()})
+    """All that a path knows. Each is a route of its own, and the first that is met knows its own alone. Of
+    /jobs/batch it is what the document has under that path, not what a job of that name would have."""
+    found = [route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    there = [route for route in found if route.path == path]
+    there = there or [route for route in found if route.path_regex.match(path)]
+    return sorted({method for route in there for method in route.methods or ()})
 
 
 def _described(app: FastAPI) -> dict[str, Any]:
