@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from fleetcron.model.rules import OverlapRule
 from fleetcron.store.history import Span
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from tests.store.check_attempts import floor
 from tests.store.floor import MINUTE
 

@@ -26,7 +26,7 @@ from fleetcron.store.almanac import Affected, Rewind, Table
 from fleetcron.store.cursors import Advanced, Group, Move
 from fleetcron.store.gaps import Settled
 from fleetcron.store.history import Span
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.migrations import migrate, require_current, status
 from fleetcron.store.nodes import Node
 from fleetcron.store.shards import set_shards

@@ -20,7 +20,8 @@ from fleetcron.model.name import NAME_HINT, is_name
 from fleetcron.model.reading import read_job
 from fleetcron.model.states import JobState
 from fleetcron.scheduler.desk import Applied, Refusal
-from fleetcron.store.jobs import JobFilter, JobLine
+from fleetcron.store.job_pages import JobFilter
+from fleetcron.store.jobs import JobLine
 from fleetcron.views.calendars import stored_calendars
 from fleetcron.views.coming import next_ticks, ticks_of
 from fleetcron.views.health import health

@@ -15,7 +15,7 @@ from fleetcron.model.definition import Definition
 from fleetcron.model.job import Job
 from fleetcron.model.rules import EveryEntry
 from fleetcron.model.target import PythonTarget
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.store import Store
 from fleetcron.views.calendars import stored_calendars
 

@@ -15,7 +15,8 @@ from fleetcron.cli.tables import coloured, limit_option, say_more, table
 from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.states import JOB_STATES
-from fleetcron.store.jobs import JobFilter, JobLine
+from fleetcron.store.job_pages import JobFilter
+from fleetcron.store.jobs import JobLine
 from fleetcron.store.store import Store
 from fleetcron.views.coming import next_ticks
 from fleetcron.views.jobs import line_json

@@ -1,10 +1,9 @@
 """Jobs, their revisions, and the one transaction that changes them."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from fleetcron.errors import StoreError
 from fleetcron.events import Event
@@ -18,19 +17,14 @@ from fleetcron.steps import step
 from fleetcron.store.admission import admit
 from fleetcron.store.almanac import Table, add_tables
 from fleetcron.store.cursors import answer_row
-from fleetcron.store.engine import Call, Engine, Row, Script
+from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.events import note_all
+from fleetcron.store.job_pages import JobFilter, page_of
 from fleetcron.store.job_rows import Documents, cursor_row, gap_row, job_row, revision_row, seen_row
 from fleetcron.store.rows import rows
 from fleetcron.store.upstreams import Apart, Around, check_together, hold_around, read_around
 from fleetcron.store.written import Refused, Written
 
-_LAST: Final = "z" * 201  # no tenant comes after it, in whatever order a database has
-# Which index a page is read from; the first that a filter names.
-_PATHS: Final = (
-    ("managed_by", "jobs_page_of_manager"), ("type", "jobs_page_of_type"), ("pool", "jobs_page_of_pool"),
-    ("state", "jobs_page_of_state"),
-)  # fmt: skip
 _EVENTS = {
     "create": "job_created", "edit": "job_edited", "pause": "job_paused",
     "resume": "job_resumed", "cancel": "job_cancelled", "delete": "job_deleted",
@@ -61,24 +55,6 @@ class JobLine:
     last_started_ms: int | None = None
     last_finished_ms: int | None = None
     last_reason: str | None = None  # why it ended so
-
-
-@dataclass(frozen=True, slots=True)
-class JobFilter:
-    tenant: str | None = None
-    name: str | None = None
-    state: str | None = None
-    type: str | None = None
-    pool: str | None = None
-    text: str | None = None  # somewhere in the name
-    after: tuple[str, str] | None = None  # (tenant, name) of the last line of the page before
-    managed_by: str | None = None
-    shadow: bool = False  # only those that are or were in shadow
-
-    @property
-    def is_one(self) -> bool:
-        """Whether it asks for one job by its whole name, and for nothing else."""
-        return None not in (self.tenant, self.name) and self == JobFilter(self.tenant, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +149,9 @@ class Jobs:
 
         def script() -> Script[list[JobLine]]:
             found = (
-                (yield _page(wanted, limit)) if not wanted.is_one else [{"tenant": wanted.tenant, "name": wanted.name}]
+                (yield page_of(wanted, limit))
+                if not wanted.is_one
+                else [{"tenant": wanted.tenant, "name": wanted.name}]
             )
             names = rows({"tenant": row["tenant"], "name": row["name"]} for row in found)
             return [_line(row) for row in (yield "jobs_lines", {"rows": names})]
@@ -219,26 +197,6 @@ class Jobs:
             ]  # fmt: skip
 
         return await self._engine.read(script)
-
-
-def _page(wanted: JobFilter, limit: int) -> Call:
-    """The statement that reads the least: each has an index of its own, in the order of the list."""
-    begin, pattern = ("", "") if wanted.tenant is None else (wanted.tenant, ""), _pattern(wanted.text)
-    after = wanted.after if wanted.after is not None and wanted.tenant in (None, wanted.after[0]) else begin
-    place = {"after_tenant": after[0], "after_name": after[1], "last_tenant": wanted.tenant or _LAST, "most": limit}
-    filters = {"name": wanted.name, "state": wanted.state, "type": wanted.type, "pool": wanted.pool,
-               "managed_by": wanted.managed_by}  # fmt: skip
-    if wanted.shadow:
-        return "jobs_page_of_shadow", {**place, **filters, "pattern": pattern}
-    if wanted.text is not None and not any(filters.values()):
-        return "jobs_page_of_text", {**place, "pattern": pattern}
-    path = next((path for field, path in _PATHS if filters[field] is not None), "jobs_page")
-    return path, {**place, **filters, "pattern": pattern}
-
-
-def _pattern(text: str | None) -> str:
-    """For LIKE. No name is as long as what is cut off, and SQLite takes no pattern of any length."""
-    return "%" if text is None else "%" + re.sub("([!%_])", r"!\1", text[: len(_LAST)]) + "%"
 
 
 def _create(amendments: Sequence[Amendment], documents: Documents) -> Script[set[str]]:
