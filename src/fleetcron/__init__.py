@@ -2,14 +2,26 @@
 
 from typing import TYPE_CHECKING
 
-from fleetcron.errors import FleetcronError, ScheduleError
+from fleetcron.errors import FleetcronError, LeaseLost, ScheduleError
 from fleetcron.times import Cron, Every, Once
 
 if TYPE_CHECKING:
     from fleetcron.app import Fleetcron
+    from fleetcron.app.guarded import fenced, guarded
 
 __version__ = "0.1.0.dev0"
-__all__ = ["Cron", "Every", "Fleetcron", "FleetcronError", "Once", "ScheduleError", "__version__"]
+__all__ = [
+    "Cron",
+    "Every",
+    "Fleetcron",
+    "FleetcronError",
+    "LeaseLost",
+    "Once",
+    "ScheduleError",
+    "__version__",
+    "fenced",
+    "guarded",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -18,4 +30,8 @@ def __getattr__(name: str) -> object:
         from fleetcron.app import Fleetcron
 
         return Fleetcron
+    if name in ("guarded", "fenced"):
+        from fleetcron.app import guarded as room
+
+        return getattr(room, name)
     raise AttributeError(f"module 'fleetcron' has no attribute '{name}'")

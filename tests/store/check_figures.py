@@ -90,5 +90,5 @@ async def when_what_a_worker_holds_could_begin(w: "World") -> None:
     claimed_ms = f.now
     await w.clock.advance(500)
     found = await w.store.workers.begun("n")
-    assert (found.now_ms, found.earliest) == (claimed_ms + 500, {(run.run_id, 1): claimed_ms})
-    assert (await w.store.workers.begun("other")).earliest == {}
+    assert (found.now_ms, found.held) == (claimed_ms + 500, [(run.run_id, 1, "default", "live", claimed_ms)])
+    assert (await w.store.workers.begun("other")).held == []

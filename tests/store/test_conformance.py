@@ -39,6 +39,7 @@ from tests.store import (
     check_attempts,
     check_figures,
     check_limits,
+    check_shadow,
     check_shown,
     check_steering,
     check_upkeep,
@@ -411,6 +412,8 @@ async def jobs_are_counted_and_named(w: World) -> None:
     await w.clock.advance(1)
     second = await w.define("a")
     assert [job.job_id for job in await w.store.jobs.named("default", "a")] == [second, first]
+    assert [await w.store.jobs.name_of("default", each) for each in (first, second)] == [None, "a"]
+    assert await w.store.jobs.name_of("acme", second) is None
 
 
 # --- what the fleet plans with
@@ -579,7 +582,7 @@ async def the_schema_is_current(w: World) -> None:
 
 for more in (
     check_upstreams, check_limits, check_attempts, check_shown, check_steering, check_work, check_upkeep, check_access,
-    check_figures,
+    check_figures, check_shadow,
 ):  # fmt: skip
     CHECKS |= more.CHECKS
 

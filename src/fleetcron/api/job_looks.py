@@ -9,8 +9,9 @@ from fastapi import Query
 from fleetcron.api import job_shapes as shapes
 from fleetcron.api.access import Tenant, TheCaller, TheContext
 from fleetcron.api.context import Context
+from fleetcron.api.job_names import Name
 from fleetcron.api.jobs import defined, tenant_in, the_job
-from fleetcron.api.parameters import Instant, JobBody, Limit, Name, instant_ms
+from fleetcron.api.parameters import Instant, JobBody, Limit, instant_ms
 from fleetcron.api.problems import not_found
 from fleetcron.api.routing import needs, router
 from fleetcron.model.access import Role

@@ -9,17 +9,18 @@ from pydantic import Field
 from fleetcron.api import job_shapes as shapes
 from fleetcron.api.access import Tenant, TheCaller, TheContext
 from fleetcron.api.context import digest
+from fleetcron.api.job_names import Name
 from fleetcron.api.jobs import steered_json, the_job
-from fleetcron.api.parameters import Asked, Name, Words, instant_ms
+from fleetcron.api.parameters import Asked, Words, instant_ms
 from fleetcron.api.problems import Problem, wrong
 from fleetcron.api.routing import needs, router
 from fleetcron.model.access import Role
 from fleetcron.model.rules import MisfirePolicy
-from fleetcron.model.run import idempotency_key
 from fleetcron.scheduler.backfill import LIMIT
 from fleetcron.scheduler.backfill import backfill as fill
 from fleetcron.views.asking import answer
 from fleetcron.views.instants import as_json as instant_json
+from fleetcron.views.runs import triggered_json
 
 routes = router("jobs")
 
@@ -103,15 +104,7 @@ async def trigger_job(
     made = await answer(
         lambda: context.store.steering.trigger(line.job.job_id, body.payload, actor=caller.actor, key=key)
     )
-    return {
-        "run_id": made.run_id,
-        "tenant": made.tenant,
-        "name": made.name,
-        "job_id": made.job_id,
-        "scheduled_for": instant_json(made.scheduled_for_ms),
-        "created": made.created,
-        "idempotency_key": idempotency_key(made.job_id, made.scheduled_for_ms, made.run_id, "manual"),
-    }
+    return triggered_json(made)
 
 
 @routes.post(
@@ -140,6 +133,7 @@ async def backfill_job(
         "superseded": done.superseded,
         "existing": done.existing,
         "undecided": done.undecided,
+        "shadowed": done.shadowed,
     }
 
 

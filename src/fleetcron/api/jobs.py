@@ -9,12 +9,14 @@ from fastapi.responses import JSONResponse
 from fleetcron.api import job_shapes as shapes
 from fleetcron.api.access import Caller, Tenant, TheCaller, TheContext
 from fleetcron.api.context import Context
-from fleetcron.api.parameters import Cursor, JobBody, Limit, Name, cursor_of, from_cursor
+from fleetcron.api.job_names import Name
+from fleetcron.api.parameters import Cursor, JobBody, Limit, cursor_of, from_cursor
 from fleetcron.api.problems import Problem, not_found, wrong
 from fleetcron.api.routing import needs, router
 from fleetcron.model.access import Role
 from fleetcron.model.definition import Definition
 from fleetcron.model.job import Job
+from fleetcron.model.name import NAME_HINT, is_name
 from fleetcron.model.reading import read_job
 from fleetcron.model.states import JobState
 from fleetcron.scheduler.desk import Applied, Refusal
@@ -231,8 +233,8 @@ def tenant_in(caller: Caller, asked: str | None, body: dict[str, Any]) -> str:
     """The tenant of a request with a document in it. A document may name it, and may not choose what a key does not
     see."""
     said = body.get("tenant")
-    if said is not None and not isinstance(said, str):
-        raise wrong("/tenant", "must be text")
+    if said is not None and not is_name(said):
+        raise wrong("/tenant", "is not a name of a tenant", NAME_HINT)
     if said is not None and asked is not None and said != asked:
         raise wrong("/tenant", f"is not {asked}, which the parameter tenant says")
     return caller.tenant(asked if said is None else said)

@@ -93,5 +93,5 @@ async def revoke_key(
     try:
         done = await answer(lambda: context.store.keys.revoke(key_id, body.reason, actor=caller.actor, tenant=own))
     except RefusedError:
-        raise not_found(f"key {key_id}") from None
+        raise not_found("such key") from None  # it may be a whole key, which is to be said nowhere
     return {**key_json(done.credential, done.now_ms), "done": "revoked" if done.changed else "unchanged"}

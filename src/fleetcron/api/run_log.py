@@ -30,7 +30,7 @@ _STREAM: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-@routes.get("/runs/{run_id:int}/log", response_model=shapes.Log, summary="What a run printed", **needs(Role.VIEWER))
+@routes.get("/runs/{run_id:number}/log", response_model=shapes.Log, summary="What a run printed", **needs(Role.VIEWER))
 async def get_run_log(
     context: TheContext,
     caller: TheCaller,
@@ -56,7 +56,7 @@ async def get_run_log(
 
 
 @routes.get(
-    "/runs/{run_id:int}/log/stream",
+    "/runs/{run_id:number}/log/stream",
     response_class=StreamingResponse,
     responses=_STREAM,
     summary="What a run prints from now on",

@@ -63,7 +63,7 @@ class ReplayDead(Asked):
 
 
 @routes.post(
-    "/runs/{run_id:int}/cancel", response_model=shapes.SteeredRun, summary="Cancel a run", **needs(Role.OPERATOR)
+    "/runs/{run_id:number}/cancel", response_model=shapes.SteeredRun, summary="Cancel a run", **needs(Role.OPERATOR)
 )
 async def cancel_run(
     context: TheContext, caller: TheCaller, run_id: RunId, body: Annotated[Cancel, Body(default_factory=Cancel)]
@@ -74,7 +74,7 @@ async def cancel_run(
 
 
 @routes.post(
-    "/runs/{run_id:int}/replay", response_model=shapes.SteeredRun, summary="Replay a run", **needs(Role.OPERATOR)
+    "/runs/{run_id:number}/replay", response_model=shapes.SteeredRun, summary="Replay a run", **needs(Role.OPERATOR)
 )
 async def replay_run(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
     """A dead or cancelled run is opened again: the same run with the same idempotency key, in the catch-up lane."""
@@ -82,7 +82,10 @@ async def replay_run(context: TheContext, caller: TheCaller, run_id: RunId) -> d
 
 
 @routes.post(
-    "/runs/{run_id:int}/discard", response_model=shapes.SteeredRun, summary="Discard a dead run", **needs(Role.OPERATOR)
+    "/runs/{run_id:number}/discard",
+    response_model=shapes.SteeredRun,
+    summary="Discard a dead run",
+    **needs(Role.OPERATOR),
 )
 async def discard_run(context: TheContext, caller: TheCaller, run_id: RunId, body: Discard) -> dict[str, Any]:
     """It stays dead and in the history, and leaves the list of dead letters."""

@@ -7,7 +7,8 @@ from fastapi import Query
 from fleetcron.api import run_shapes as shapes
 from fleetcron.api.access import Caller, Tenant, TheCaller, TheContext
 from fleetcron.api.context import Context
-from fleetcron.api.parameters import Cursor, Instant, Limit, Name, RunId, cursor_of, from_cursor, instant_ms
+from fleetcron.api.job_names import Name
+from fleetcron.api.parameters import Cursor, Instant, Limit, RunId, cursor_of, from_cursor, instant_ms
 from fleetcron.api.problems import not_found
 from fleetcron.api.routing import needs, router
 from fleetcron.model.access import Role
@@ -86,7 +87,7 @@ async def _page(
     }
 
 
-@routes.get("/runs/{run_id:int}", response_model=shapes.FullRun, summary="Show a run", **needs(Role.VIEWER))
+@routes.get("/runs/{run_id:number}", response_model=shapes.FullRun, summary="Show a run", **needs(Role.VIEWER))
 async def get_run(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
     """With its attempts, its payload, and why it stands where it stands."""
     found = await the_run(context, caller, run_id)
@@ -97,7 +98,9 @@ async def get_run(context: TheContext, caller: TheCaller, run_id: RunId) -> dict
     return run_json(found, attempts, sentence(situation, found), situation.now_ms)
 
 
-@routes.get("/runs/{run_id:int}/attempts", response_model=shapes.Attempts, summary="Its attempts", **needs(Role.VIEWER))
+@routes.get(
+    "/runs/{run_id:number}/attempts", response_model=shapes.Attempts, summary="Its attempts", **needs(Role.VIEWER)
+)
 async def list_attempts(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
     """The first one first; the one that runs stands at the end."""
     found = await the_run(context, caller, run_id)
@@ -105,7 +108,9 @@ async def list_attempts(context: TheContext, caller: TheCaller, run_id: RunId) -
     return {"attempts": [attempt_json(each, found) for each in made]}
 
 
-@routes.get("/runs/{run_id:int}/why", response_model=shapes.Why, summary="Why a run is as it is", **needs(Role.VIEWER))
+@routes.get(
+    "/runs/{run_id:number}/why", response_model=shapes.Why, summary="Why a run is as it is", **needs(Role.VIEWER)
+)
 async def explain_run(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
     """One sentence, and what it stands on."""
     await the_run(context, caller, run_id)

@@ -1,6 +1,7 @@
 """Beside the API: is it alive, can it work, and its own description. Nobody needs a key for these."""
 
 import gzip
+import logging
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -15,6 +16,7 @@ from fleetcron.api.routing import PROBLEMS, answer
 from fleetcron.errors import StoreError
 from fleetcron.store.migrations import require_current
 
+log = logging.getLogger(__name__)
 router = APIRouter(tags=["system"], responses=PROBLEMS)
 _SHOWN: Final = {
     "swagger-ui-bundle.js": "text/javascript",
@@ -55,7 +57,13 @@ async def get_readiness(request: Request, context: TheContext) -> Any:
     try:
         await require_current(context.store.engine)
     except StoreError as error:
-        return answer(request, Problem(503, str(error), headers={"Retry-After": "1"}))
+        log.warning("not ready: %s", error)
+        return answer(
+            request,
+            Problem(
+                503, "the database does not answer, or has other tables; it is in the log", headers={"Retry-After": "1"}
+            ),
+        )
     return {"status": "ready"}
 
 

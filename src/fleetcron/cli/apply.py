@@ -66,20 +66,23 @@ async def _run(
         documents = await wished.documents(store, checked)
         gone = await wished.gone(store, documents)
         if gone and not dry_run:
-            confirm(_question(gone, wished), yes=yes, as_json=as_json)
+            verb = "Delete" if wished.prune == "delete" else "Pause"
+            confirm(_question(verb, gone, wished.managed_by, "files no longer have"), yes=yes, as_json=as_json)
+        if not dry_run and wished.app is not None and (deleted := await wished.deleted(store)):
+            asked = _question("Delete", deleted, wished.app.managed_by, "code no longer has")
+            confirm(asked, yes=yes, as_json=as_json)
         with progress_bar(len(documents.jobs), "applying") as progress:
             return await wished.carry_out(
                 store, documents, gone, by=by, shards=config.scheduler.shards, progress=progress
             )
 
 
-def _question(gone: Sequence[Job], wished: Wished) -> str:
+def _question(verb: str, gone: Sequence[Job], managed_by: str | None, where: str) -> str:
     """Names, so that nobody says yes to a number."""
-    verb = "Delete" if wished.prune == "delete" else "Pause"
     names = [job.definition.seed for job in gone]
     more = f" and {len(names) - _ASKED} more" if len(names) > _ASKED else ""
     listed = ", ".join(names[:_ASKED]) + more
-    return f"{verb} {numbered(len(gone), 'job')} of {wished.managed_by} that the files no longer have ({listed})?"
+    return f"{verb} {numbered(len(gone), 'job')} of {managed_by} that the {where} ({listed})?"
 
 
 @contextmanager

@@ -82,6 +82,8 @@ def _say(full: str, done: Backfilled, dry_run: bool) -> None:
         click.echo(f"{numbered(done.superseded, 'tick')} had been answered in the ledger: {would}taken out of it.")
     if done.existing:
         click.echo(f"{numbered(done.existing, 'tick')} had a run already: fleetcron runs --job {full}")
+    if done.shadowed:
+        click.echo(f"{numbered(done.shadowed, 'tick')} had the old scheduler while the job was in shadow: left out.")
     if done.undecided:
         be = "is" if done.undecided == 1 else "are"
         click.echo(
@@ -102,4 +104,5 @@ def _as_json(full: str, from_ms: int, to_ms: int, done: Backfilled, dry_run: boo
         "superseded": done.superseded,
         "existing": done.existing,
         "undecided": done.undecided,
+        "shadowed": done.shadowed,
     }

@@ -12,6 +12,7 @@ from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.moments import distance, instant_ms, utc
 from fleetcron.cli.names import no_such_job, split
 from fleetcron.cli.tables import limit_option, printable, say_more, shortened, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.store.steering import DeadFilter, DeadLetter
 from fleetcron.store.store import Store
@@ -76,6 +77,7 @@ def which_options(function: Command) -> Command:
 
 
 @click.group("dead", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
+@watchable
 @which_options
 @click.option("--before", metavar="NUMBER", type=int, help="The page after the one that ended with this number.")
 @limit_option

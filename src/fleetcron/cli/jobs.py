@@ -12,6 +12,7 @@ from fleetcron.cli.names import split
 from fleetcron.cli.schedules import in_a_table
 from fleetcron.cli.serving import unserved
 from fleetcron.cli.tables import coloured, limit_option, say_more, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.states import JOB_STATES
 from fleetcron.store.job_pages import JobFilter
@@ -19,6 +20,7 @@ from fleetcron.store.jobs import JobLine
 from fleetcron.store.store import Store
 from fleetcron.views.coming import next_ticks
 from fleetcron.views.jobs import line_json
+from fleetcron.views.shadow import is_in_shadow
 
 COMMANDS: Table = {
     "show": ("fleetcron.cli.show:show", "Show a job with every field, its state and its next ticks."),
@@ -34,6 +36,7 @@ COMMANDS: Table = {
 
 
 @click.group("jobs", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
+@watchable
 @click.option("--tenant", metavar="NAME", help="Only the jobs of a tenant.")
 @click.option("--state", type=click.Choice(JOB_STATES), help="Only jobs in this state.")
 @click.option("--type", "kind", metavar="TYPE", help="Only jobs of this type.")
@@ -108,14 +111,15 @@ def _row(line: JobLine, coming: dict[str, int], now_ms: int) -> list[str]:
     return [
         job.definition.seed,
         in_a_table(job.definition),
-        _state(line),
+        _state(line, now_ms),
         _next(line, next_ms, now_ms),
         _last(line, now_ms),
     ]
 
 
-def _state(line: JobLine) -> str:
-    return coloured(line.job.state) + (click.style(" (stuck)", fg="red") if line.job.problem else "")
+def _state(line: JobLine, now_ms: int) -> str:
+    shadow = click.style(" (shadow)", fg="magenta") if is_in_shadow(line, now_ms) else ""
+    return coloured(line.job.state) + shadow + (click.style(" (stuck)", fg="red") if line.job.problem else "")
 
 
 def _next(line: JobLine, next_ms: int | None, now_ms: int) -> str:

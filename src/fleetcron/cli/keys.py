@@ -13,6 +13,7 @@ from fleetcron.cli.moments import distance, utc
 from fleetcron.cli.names import by_option
 from fleetcron.cli.run_steering import checked_reason
 from fleetcron.cli.tables import coloured, limit_option, numbered, printable, say_more, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.errors import DefinitionError, Mistake, RefusedError
 from fleetcron.model.access import EVERY_POOL, Credential, KeyState, KeyWish, Role, new_key
@@ -37,6 +38,7 @@ _FLAGS: Final[Mapping[str, str]] = {
 
 
 @click.group("keys", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
+@watchable
 @click.option("--tenant", metavar="NAME", help="Only keys of this tenant.")
 @click.option("--role", type=click.Choice([each.value for each in Role]), help="Only keys of this role.")
 @click.option("--state", type=click.Choice(get_args(KeyState)), help="Only keys in this state.")
@@ -201,7 +203,7 @@ def _words(credential: Credential) -> str:
 
 
 def _article(role: Role) -> str:
-    return f"a {role}" if role is Role.VIEWER else f"an {role}"
+    return {Role.VIEWER: "a viewer", Role.PING: "for pings, and nothing else,"}.get(role, f"an {role}")
 
 
 def _tenant(credential: Credential) -> str:

@@ -8,6 +8,7 @@ from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.moments import local, utc
 from fleetcron.cli.past import Asked, Page, asked_options
 from fleetcron.cli.tables import coloured, say_more, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.store.history import LedgerLine
 from fleetcron.store.store import Store
@@ -20,6 +21,7 @@ _HEADS = ("TICK", "TO", "LOCAL", "TICKS", "JOB", "ANSWER", "REASON")
 
 
 @click.command("ledger")
+@watchable
 @asked_options
 @click.option("--answer", "--state", "answer", type=click.Choice(ANSWERS), help="Only these answers.")
 @database_options

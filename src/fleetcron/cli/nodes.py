@@ -7,6 +7,7 @@ import click
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.moments import distance
 from fleetcron.cli.tables import coloured, printable, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.shard import ANYWHERE
 from fleetcron.store.nodes import SeenNode
@@ -19,6 +20,7 @@ _HEADS = ("NODE", "", "SEEN", "ROLES", "REGION", "SHARDS", "CLOCK", "ZONES", "VE
 
 
 @click.command("nodes")
+@watchable
 @database_options
 @json_option
 def command(database: Database, as_json: bool) -> None:

@@ -11,6 +11,7 @@ from fleetcron.cli.tables import coloured, limit_option, printable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.cli.yamltext import dumped
 from fleetcron.model.job import Job, Revision, changes
+from fleetcron.model.writing import shadow_document
 from fleetcron.store.jobs import JobLine
 from fleetcron.store.store import Store
 from fleetcron.views.coming import ticks_of
@@ -40,6 +41,11 @@ def show(database: Database, name: str, as_json: bool) -> None:
 def _show(line: JobLine, ticks: list[int], now_ms: int) -> None:
     job, zone = line.job, zone_of(line.job.definition)
     state = coloured(job.state) + (f", on resume: {job.on_resume}" if job.state == "paused" else "")
+    match shadow_document(job.definition.shadow_ms):
+        case True:
+            state += ", in shadow: another scheduler runs it"
+        case str(instant):
+            state += f", in shadow until {instant}"
     said = [("state", state), ("schedule", short(job.definition))]
     if job.problem:
         said.append(("problem", click.style(printable(job.problem), fg="red")))

@@ -9,15 +9,14 @@ from typing import Any
 import click
 
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.names import by_option, the_job
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.errors import DefinitionError, Mistake
 from fleetcron.model.payload import MAX_DEPTH
-from fleetcron.model.run import idempotency_key
 from fleetcron.store.steering import LONGEST_KEY, Triggered
 from fleetcron.store.store import Store
 from fleetcron.views.asking import answer
+from fleetcron.views.runs import triggered_json
 
 
 @click.command("trigger")
@@ -43,23 +42,11 @@ def trigger(database: Database, name: str, payload: str | None, key: str | None,
 
     made = database.run(work)
     if as_json:
-        print_json(_as_json(made))
+        print_json(triggered_json(made))
         return
     full = f"{made.tenant}/{made.name}"
     click.echo(f"{full}: run {made.run_id} is on its way." if made.created else f"{full}: it is run {made.run_id}.")
     click.echo(f"What becomes of it: fleetcron runs show {made.run_id}")
-
-
-def _as_json(made: Triggered) -> dict[str, Any]:
-    return {
-        "run_id": made.run_id,
-        "tenant": made.tenant,
-        "name": made.name,
-        "job_id": made.job_id,
-        "scheduled_for": instant_json(made.scheduled_for_ms),
-        "created": made.created,
-        "idempotency_key": idempotency_key(made.job_id, made.scheduled_for_ms, made.run_id, "manual"),
-    }
 
 
 def _payload(text: str) -> dict[str, Any]:

@@ -51,6 +51,13 @@ class Wished:
         found = await vanished(store, {(each.tenant, each.name) for each in documents.jobs}, self.managed_by)
         return [job for job in found if self.prune == "delete" or job.state == "active"]
 
+    async def deleted(self, store: Store) -> Sequence[Job]:
+        """The jobs of the app that are no longer in its code, if these are deleted. Those that are paused instead come
+        back with the code: nobody has to be asked."""
+        if self.app is None or (self.prune or self.app.prune) != "delete":
+            return ()
+        return await vanished(store, {(each.tenant, each.name) for each in self.app.definitions()}, self.app.managed_by)
+
     async def carry_out(
         self,
         store: Store,

@@ -31,6 +31,7 @@ from fleetcron.model.values import (
     LongLine,
     Name,
     Payload,
+    Shadow,
     Share,
     Text,
     Weekday,
@@ -104,7 +105,7 @@ class CronShape(Shape):
         default="skip", description="what happens to days that a month does not have"
     )
     derived: list[Literal["dst_gap", "dst_fold"]] = _nothing(
-        list, "which of the policies were derived and not chosen: these are derived anew"
+        list, "which of the policies were derived and not chosen: these are derived anew", max_length=2
     )
 
 
@@ -317,7 +318,13 @@ class JobShape(Shape):
     retention: Annotated[RetentionShape, _short_for("age", Duration | RetentionShape)] = Field(
         default_factory=RetentionShape.as_it_is, description="how long runs stay in the hot store"
     )
-    derived: list[Literal["type"]] = _nothing(list, "the type was derived from run, and is derived anew")
+    shadow: Shadow = Field(
+        default=None,
+        description="a new job begins in shadow: another scheduler runs it, and its ticks are only noted. An instant: "
+        "until then. Afterwards only a hand-over changes it, whatever a file says",
+        json_schema_extra={"default": False},
+    )
+    derived: list[Literal["type"]] = _nothing(list, "the type was derived from run, and is derived anew", max_length=1)
 
 
 # -- calendars

@@ -36,6 +36,7 @@ class Timing:
     seed: str | None = None
     misfire: MisfireRule = field(default_factory=MisfireRule)
     start_deadline_ms: int | None = None
+    shadow_ms: int | None = None  # ticks before this instant are noted and never run
 
     def body(self) -> str:
         """The canonical text: equal timings have equal texts."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from fleetcron.model.rules import AlertRule, CalendarUse, MisfireRule, OverlapRule, Retention, RetryRule
 from fleetcron.times.durations import duration_ms
 from fleetcron.times.durations import duration_text as shortest_text
-from fleetcron.times.instants import from_ms, iso, parse_instant, to_ms
+from fleetcron.times.instants import LAST_MS, from_ms, iso, parse_instant, to_ms
 
 Document = dict[str, Any]
 T = TypeVar("T")
@@ -38,6 +38,17 @@ def instant_text(ms: int | None) -> str | None:
 
 def instant_from(text: str | None) -> int | None:
     return None if text is None else to_ms(parse_instant(text))
+
+
+def shadow_document(ms: int | None) -> bool | str | None:
+    """false, true while nobody knows its end, or the instant of the hand-over."""
+    return ms is not None if ms in (None, LAST_MS) else instant_text(ms)
+
+
+def shadow_from(document: bool | str) -> int | None:
+    if isinstance(document, bool):
+        return LAST_MS if document else None
+    return instant_from(document)
 
 
 def retry_document(rule: RetryRule) -> Document:

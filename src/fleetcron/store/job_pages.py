@@ -24,6 +24,7 @@ class JobFilter:
     text: str | None = None  # somewhere in the name
     after: tuple[str, str] | None = None  # (tenant, name) of the last line of the page before
     managed_by: str | None = None
+    shadow: bool = False  # only those that are or were in shadow
 
     @property
     def is_one(self) -> bool:
@@ -38,6 +39,8 @@ def page_of(wanted: JobFilter, limit: int) -> Call:
     place = {"after_tenant": after[0], "after_name": after[1], "last_tenant": wanted.tenant or _LAST, "most": limit}
     filters = {"name": wanted.name, "state": wanted.state, "type": wanted.type, "pool": wanted.pool,
                "managed_by": wanted.managed_by}  # fmt: skip
+    if wanted.shadow:
+        return "jobs_page_of_shadow", {**place, **filters, "pattern": pattern}
     if wanted.text is not None and not any(filters.values()):
         return "jobs_page_of_text", {**place, "pattern": pattern}
     path = next((path for field, path in _PATHS if filters[field] is not None), "jobs_page")

@@ -3,6 +3,7 @@
 from typing import Any
 
 from fleetcron.model.job import Revision, changes
+from fleetcron.model.writing import shadow_document
 from fleetcron.store.jobs import JobLine
 from fleetcron.views.instants import as_json as instant_json
 from fleetcron.views.instants import local, zone_of
@@ -18,6 +19,7 @@ def line_json(line: JobLine, next_ms: int | None) -> dict[str, Any]:
         "type": definition.type,
         "pool": definition.pool,
         "state": job.state,
+        "shadow": shadow_document(definition.shadow_ms),
         "problem": job.problem,
         "revision": job.revision,
         "schedule": short(definition),
