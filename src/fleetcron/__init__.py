@@ -7,9 +7,20 @@ from fleetcron.times import Cron, Every, Once
 
 if TYPE_CHECKING:
     from fleetcron.app import Fleetcron
+    from fleetcron.client import AsyncClient, Client
 
 __version__ = "0.1.0.dev0"
-__all__ = ["Cron", "Every", "Fleetcron", "FleetcronError", "Once", "ScheduleError", "__version__"]
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "Cron",
+    "Every",
+    "Fleetcron",
+    "FleetcronError",
+    "Once",
+    "ScheduleError",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -18,4 +29,8 @@ def __getattr__(name: str) -> object:
         from fleetcron.app import Fleetcron
 
         return Fleetcron
+    if name in ("AsyncClient", "Client"):
+        from fleetcron import client
+
+        return getattr(client, name)
     raise AttributeError(f"module 'fleetcron' has no attribute '{name}'")

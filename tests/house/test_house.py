@@ -24,7 +24,7 @@ def tracked() -> list[Path]:
 def test_the_public_names() -> None:
     assert sorted(fleetcron.__all__) == fleetcron.__all__
     assert set(fleetcron.__all__) == {
-        "Cron", "Every", "Fleetcron", "FleetcronError", "Once", "ScheduleError", "__version__",
+        "AsyncClient", "Client", "Cron", "Every", "Fleetcron", "FleetcronError", "Once", "ScheduleError", "__version__",
     }  # fmt: skip
     assert issubclass(fleetcron.ScheduleError, ValueError)
 
