@@ -46,6 +46,16 @@ class JobPage(Shown):
     next: str | None = Field(description="the cursor of the next page")
 
 
+class Stated(Shown):
+    state: JobState
+    definition: Definition
+
+
+class Definitions(Shown):
+    definitions: list[Stated]
+    next: str | None
+
+
 class Tick(Shown):
     scheduled_for: str
     local: str
@@ -62,6 +72,7 @@ class Job(Shown):
     created_at: str
     created_by: str
     updated_at: str
+    schedule: str = Field(description="in one line, for people")
     next: list[Tick]
     last: LastRun | None
     health: Health
@@ -77,6 +88,10 @@ class Steered(Shown):
     revision: int | None
     on_resume: Policy | None
     next: str | None
+
+
+class Ended(Steered):
+    not_started: int = Field(description="runs that have not started, and will not; counted up to 1,000")
 
 
 class Triggered(Shown):

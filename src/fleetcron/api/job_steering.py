@@ -9,17 +9,17 @@ from pydantic import Field
 from fleetcron.api import job_shapes as shapes
 from fleetcron.api.access import Tenant, TheCaller, TheContext
 from fleetcron.api.context import digest
-from fleetcron.api.jobs import steered_json, the_job
+from fleetcron.api.jobs import ended_json, the_job
 from fleetcron.api.parameters import Asked, Name, Words, instant_ms
 from fleetcron.api.problems import Problem, wrong
 from fleetcron.api.routing import needs, router
 from fleetcron.model.access import Role
 from fleetcron.model.rules import MisfirePolicy
-from fleetcron.model.run import idempotency_key
 from fleetcron.scheduler.backfill import LIMIT
 from fleetcron.scheduler.backfill import backfill as fill
 from fleetcron.views.asking import answer
-from fleetcron.views.instants import as_json as instant_json
+from fleetcron.views.jobs import steered_json
+from fleetcron.views.runs import backfilled_json, triggered_json
 
 routes = router("jobs")
 
@@ -71,12 +71,12 @@ async def resume(
     return steered_json(await context.desk(caller.actor).resume(own, name, body.missed if body else None))
 
 
-@routes.post("/jobs/{name}/cancel", response_model=shapes.Steered, summary="End a job for good", **needs(Role.OPERATOR))
+@routes.post("/jobs/{name}/cancel", response_model=shapes.Ended, summary="End a job for good", **needs(Role.OPERATOR))
 async def cancel(context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None) -> dict[str, Any]:
     """It keeps its name and its history, and never runs again."""
     own = caller.tenant(tenant)
     await the_job(context, own, name)
-    return steered_json(await context.desk(caller.actor).cancel(own, name))
+    return await ended_json(context, await context.desk(caller.actor).cancel(own, name))
 
 
 @routes.post(
@@ -100,15 +100,7 @@ async def trigger(
     key = digest(caller.key_id, idempotency_key_) if idempotency_key_ is not None else secrets.token_hex(16)
     payload = body.payload if body else None
     made = await answer(lambda: context.store.steering.trigger(line.job.job_id, payload, actor=caller.actor, key=key))
-    return {
-        "run_id": made.run_id,
-        "tenant": made.tenant,
-        "name": made.name,
-        "job_id": made.job_id,
-        "scheduled_for": instant_json(made.scheduled_for_ms),
-        "created": made.created,
-        "idempotency_key": idempotency_key(made.job_id, made.scheduled_for_ms, made.run_id, "manual"),
-    }
+    return triggered_json(made)
 
 
 @routes.post(
@@ -126,18 +118,7 @@ async def backfill(
     done = await fill(
         context.store, own, name, from_ms, until_ms, actor=caller.actor, limit=body.limit, dry_run=body.dry_run
     )
-    return {
-        "tenant": own,
-        "name": name,
-        "from": instant_json(from_ms),
-        "to": instant_json(until_ms),
-        "dry_run": body.dry_run,
-        "ticks": done.ticks,
-        "created": done.created,
-        "superseded": done.superseded,
-        "existing": done.existing,
-        "undecided": done.undecided,
-    }
+    return backfilled_json(own, name, from_ms, until_ms, done, dry_run=body.dry_run)
 
 
 def _instant(pointer: str, text: str | None) -> int | None:

@@ -123,16 +123,17 @@ class Holds(Noun[F]):
         self,
         scope: shapes.Scope,
         name: str,
-        reason: str,
+        reason: str | None = None,
         *,
         percent: int | None = None,
         attempts: int | None = None,
         backoff: float | None = None,
         lasts: str | None = None,
+        keeps_end: bool = False,
     ) -> Call[shapes.Held]:
         """Let only `percent` of its runs start (0: none), or retry it less; until it is released, or for so long
-        (`lasts="2h"`)."""
-        said = {"percent": percent, "attempts": attempts, "backoff": backoff, "for": lasts}
+        (`lasts="2h"`). A reason is needed, unless it is a step back to normal (`keeps_end`)."""
+        said = {"percent": percent, "attempts": attempts, "backoff": backoff, "for": lasts, "keeps_end": keeps_end}
         return Call(body={"scope": scope, "name": name, "reason": reason, **said}, once=True)
 
     @verb("DELETE", "/holds/{scope}/{name}")

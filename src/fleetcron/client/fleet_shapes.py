@@ -103,6 +103,7 @@ class Fleet(TypedDict):
     now: str
     shards: int | None
     nodes: list[Node]
+    job_regions: list[str]
     leases: list[Lease]
 
 

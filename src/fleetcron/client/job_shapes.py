@@ -42,6 +42,16 @@ class JobPage(TypedDict):
     next: str | None
 
 
+class Stated(TypedDict):
+    state: JobState
+    definition: Document
+
+
+class Definitions(TypedDict):
+    definitions: list[Stated]
+    next: str | None
+
+
 class Tick(TypedDict):
     scheduled_for: str
     local: str
@@ -58,6 +68,7 @@ class Job(TypedDict):
     created_at: str
     created_by: str
     updated_at: str
+    schedule: str
     next: list[Tick]
     last: LastRun | None
     health: Health
@@ -73,6 +84,12 @@ class SteeredJob(TypedDict):
     revision: int | None
     on_resume: Policy | None
     next: str | None
+
+
+class EndedJob(SteeredJob):
+    """`not_started`: its runs that have not started, and will not; counted up to 1,000."""
+
+    not_started: int
 
 
 class Triggered(TypedDict):

@@ -36,6 +36,21 @@ class Jobs(Noun[F]):
 
     list = walk(page, "jobs", shapes.JobLine)
 
+    @verb("GET", "/definitions")
+    def definitions_page(
+        self,
+        *,
+        tenant: str | None = None,
+        managed_by: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Call[shapes.Definitions]:
+        """One page of jobs with every field of each, by tenant and name."""
+        query = {"tenant": self.of(tenant), "managed_by": managed_by, "limit": limit, "cursor": cursor}
+        return Call(query=query)
+
+    definitions = walk(definitions_page, "definitions", shapes.Stated)
+
     @verb("POST", "/jobs")
     def create(self, document: Mapping[str, Any], *, tenant: str | None = None) -> Call[shapes.Job]:
         """Conflict if the name is taken."""
@@ -74,7 +89,7 @@ class Jobs(Noun[F]):
         return made["items"][0]
 
     @verb("DELETE", "/jobs/{name}")
-    def delete(self, name: str, *, tenant: str | None = None, if_match: str = "*") -> Call[shapes.SteeredJob]:
+    def delete(self, name: str, *, tenant: str | None = None, if_match: str = "*") -> Call[shapes.EndedJob]:
         """Its history stays, and the name is free again."""
         return Call({"name": name}, {"tenant": self.of(tenant)}, headers={"If-Match": if_match})
 
@@ -93,7 +108,7 @@ class Jobs(Noun[F]):
         return Call({"name": name}, {"tenant": self.of(tenant)}, {"missed": missed}, once=True)
 
     @verb("POST", "/jobs/{name}/cancel")
-    def cancel(self, name: str, *, tenant: str | None = None) -> Call[shapes.SteeredJob]:
+    def cancel(self, name: str, *, tenant: str | None = None) -> Call[shapes.EndedJob]:
         """End it for good: it keeps its name and its history."""
         return Call({"name": name}, {"tenant": self.of(tenant)}, once=True)
 

@@ -55,12 +55,16 @@ class Run(TypedDict):
 class RunPage(TypedDict):
     runs: list[Run]
     next: str | None
+    planned_later: int | None
 
 
-class RunError(TypedDict):
+class LastError(TypedDict):
     code: str | None
     text: str | None
-    trace: NotRequired[str | None]
+
+
+class RunError(LastError):
+    trace: str | None
 
 
 class Attempt(TypedDict):
@@ -162,7 +166,7 @@ class DeadLetter(TypedDict):
     losses: int
     round: int
     outcome: str | None
-    error: RunError
+    error: LastError
     node_id: str | None
 
 

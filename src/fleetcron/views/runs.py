@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleetcron.model.payload import filled
-from fleetcron.model.run import RunLine
+from fleetcron.model.run import RunLine, idempotency_key
+from fleetcron.scheduler.backfill import Backfilled
 from fleetcron.store.attempts import PastAttempt
 from fleetcron.store.history import RunShown
-from fleetcron.store.steering import Steered
+from fleetcron.store.steering import Steered, Triggered
 from fleetcron.times.instants import from_ms, iso
 from fleetcron.views.instants import as_json as instant_json
 
@@ -97,6 +98,35 @@ def payload_of(shown: RunShown) -> dict[str, Any]:
 def printed(attempt: PastAttempt, shown: RunShown) -> int:
     """Bytes. Nobody counted them for an attempt that was lost or that runs: then what is kept."""
     return max(attempt.log_bytes, shown.kept.get(attempt.attempt, 0))
+
+
+def triggered_json(made: Triggered) -> dict[str, Any]:
+    return {
+        "run_id": made.run_id,
+        "tenant": made.tenant,
+        "name": made.name,
+        "job_id": made.job_id,
+        "scheduled_for": instant_json(made.scheduled_for_ms),
+        "created": made.created,
+        "idempotency_key": idempotency_key(made.job_id, made.scheduled_for_ms, made.run_id, "manual"),
+    }
+
+
+def backfilled_json(
+    tenant: str, name: str, from_ms: int, to_ms: int, done: Backfilled, *, dry_run: bool
+) -> dict[str, Any]:
+    return {
+        "tenant": tenant,
+        "name": name,
+        "from": instant_json(from_ms),
+        "to": instant_json(to_ms),
+        "dry_run": dry_run,
+        "ticks": done.ticks,
+        "created": done.created,
+        "superseded": done.superseded,
+        "existing": done.existing,
+        "undecided": done.undecided,
+    }
 
 
 def steered_json(each: Steered) -> dict[str, object]:
