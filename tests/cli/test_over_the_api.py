@@ -170,6 +170,78 @@ def test_every_change_is_the_same_on_twins(fleet: Fleet) -> None:
     assert dead["runs"][0]["done"] == "replayed"
 
 
+FILE = """
+calendars: [{{name: c, tenant: {twin}, holidays: ["2030-12-24"]}}]
+jobs:
+  - {{name: load, tenant: {twin}, schedule: {{cron: "0 {hour} * * *", timezone: Europe/Berlin}}, run: {{command: [x]}}}}
+"""
+MORE = """
+  - {{name: report, tenant: {twin}, schedule: {{cron: "30 9 * * 1"}}, run: {{command: [x]}}, depends_on: [load],
+     calendars: [{{name: c}}]}}
+  - {{name: once, tenant: {twin}, schedule: {{every: 1h}}, run: {{python: "shop.jobs:f"}}, pool: nobody}}
+"""
+
+
+def test_files_are_planned_and_applied_alike(fleet: Fleet) -> None:
+    """First both ways what writes nothing, on one file; then each twin has a file of its own."""
+    calls = (fleet.database, "files-1"), (fleet.api, "files-2")
+    manager = ("--managed-by", "shop-{twin}", "--prune", "delete")
+
+    def write(hour: int, more: str) -> None:
+        for _, twin in calls:
+            fleet.folder.write(f"{twin}.yaml", (FILE + more).format(twin=twin, hour=hour))
+
+    def words(verb: str, twin: str, options: tuple[str, ...]) -> list[str]:
+        return [verb, f"{twin}.yaml", *(each.format(twin=twin) for each in options)]
+
+    def alike(verb: str, *options: str, code: int = 0) -> Any:
+        looks = [call(*words(verb, "files-1", options), code=code) for call, _ in calls] if verb == "plan" else []
+        assert len({MOVING.sub("T", look.stdout) + look.stderr for look in looks}) < 2, options
+        told = [call(*words(verb, twin, options), "--json", code=code).json for call, twin in calls]
+        assert re.sub(r"files-\d", "X", same(told[0])) == re.sub(r"files-\d", "X", same(told[1])), (verb, options)
+        return told[1]
+
+    write(2, MORE)
+    assert [job["change"] for job in alike("plan", code=2)["jobs"]] == ["+", "+", "+"]
+    assert alike("apply", "--dry-run")["counts"]["created"] == 3
+    assert alike("apply", *manager, "--yes")["counts"]["created"] == 3
+    alike("plan", *manager)
+    write(3, "")
+    plan = alike("plan", *manager, code=2)
+    assert [job["change"] for job in plan["jobs"]] == ["~", "-", "-"]
+    assert plan["jobs"][0]["ticks"]["words"]
+    refused = [call(*words("apply", twin, manager), "--json", code=2).stderr for call, twin in calls]
+    assert "--json asks nobody" in refused[0]
+    assert refused[0] == refused[1]
+    assert alike("apply", *manager, "--yes")["counts"] == {
+        "created": 0, "changed": 1, "unchanged": 0, "refused": 0, "deleted": 2,
+    }  # fmt: skip
+    write(99, "")
+    mistakes = [
+        call(verb, "files-1.yaml", code=code).stderr for verb, code in (("apply", 2), ("plan", 1)) for call, _ in calls
+    ]
+    assert len(set(mistakes)) == 1
+    assert "files-1.yaml:4:46: /jobs/0/schedule/cron" in mistakes[0]
+    fleet.folder.write("shop_app.py", APP)
+    for call, twin in calls:
+        app = ("--app", "shop_app:app")
+        for word in {"files-1": ("created", "unchanged"), "files-2": ("unchanged", "unchanged")}[twin]:
+            assert call("apply", *app, "--json", PYTHONPATH=".").json["counts"][word] == 1
+        call("plan", *app)
+
+
+APP = """
+from fleetcron import Fleetcron
+
+app = Fleetcron(name="shop-app")
+
+
+@app.job(every="1h")
+def sell():
+    pass
+"""
+
+
 def test_mistakes_are_told_alike(fleet: Fleet) -> None:
     """The same words and exit codes, whoever found out."""
     hidden = re.compile(r"by the key \w+")

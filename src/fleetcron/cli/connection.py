@@ -68,17 +68,23 @@ class Database:
         return asyncio.run(main())
 
     def ask(self, of_store: Callable[[Store], Awaitable[T]], of_api: "Callable[[Client], T]") -> T:
-        """A document, from the database or from the API. FLEETCRON_API_URL counts unless --database is given."""
+        """A document, from the database or from the API."""
+        client = self.client()
+        if client is None:
+            return self.run(of_store)
+        with client:
+            return of_api(client)
+
+    def client(self, timeout_s: float = 30) -> "Client | None":
+        """Whoever asks the API, if that is where to look. FLEETCRON_API_URL counts unless --database is given."""
         api = self.api or (os.environ.get(API_VARIABLE) if self.url is None else None)
         if not api:
-            return self.run(of_store)
+            return None
         from fleetcron.client.blocking import Client  # who asks a database does without it
 
-        context = click.get_current_context()
-        if context.get_parameter_source("by") is ParameterSource.COMMANDLINE:
+        if click.get_current_context().get_parameter_source("by") is ParameterSource.COMMANDLINE:
             raise click.UsageError("--by: over an API the history names the key that asks. Leave it out.")
-        with Client(api) as client:
-            return of_api(client)
+        return Client(api, timeout=timeout_s)
 
 
 @asynccontextmanager

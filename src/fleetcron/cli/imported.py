@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from fleetcron.cli.applying import Report, apply, mark_unserved
+from fleetcron.applying.apply import Report, apply, mark_unserved
 from fleetcron.cli.connection import Database, opened
 from fleetcron.cli.tables import coloured, numbered, printable, shortened
 from fleetcron.cli.when import print_json

@@ -4,17 +4,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from fleetcron.applying.apply import served as served
 from fleetcron.cli.tables import numbered
-from fleetcron.store.store import Store
 
 if TYPE_CHECKING:
     from fleetcron.client.blocking import Client
-
-
-async def served(store: Store) -> set[str]:
-    """The pools of all workers that live."""
-    seen = await store.workers.list()
-    return {pool for worker in seen.workers if worker.expires_ms > seen.now_ms for pool in worker.pools}
 
 
 def served_there(client: "Client") -> set[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from fleetcron.client import fleet_shapes as shapes
-from fleetcron.client import run_shapes
+from fleetcron.client import job_shapes, run_shapes
 from fleetcron.client.calls import Call, F, Noun, verb, walk
 from fleetcron.client.values import Instant
 
@@ -183,6 +183,35 @@ class Keys(Noun[F]):
 
 class System(Noun[F]):
     """What is neither about jobs nor about one noun: the client itself has these."""
+
+    @verb("POST", "/apply")
+    def apply(
+        self,
+        jobs: Sequence[Mapping[str, Any]] = (),
+        calendars: Sequence[Mapping[str, Any]] = (),
+        *,
+        managed_by: str | None = None,
+        prune: Literal["pause", "delete", "keep"] | None = None,
+        dry_run: bool = False,
+    ) -> Call[job_shapes.Report]:
+        """Jobs and calendars as files have them, all at once; Refused with every mistake, and nothing is written. With
+        `managed_by`, `prune` says what becomes of jobs of this manager that are not among them."""
+        said = {"managed_by": managed_by, "prune": prune, "dry_run": dry_run}
+        return Call(body={"jobs": [*jobs], "calendars": [*calendars], **said}, repeatable=True)
+
+    @verb("POST", "/plan")
+    def plan(
+        self,
+        jobs: Sequence[Mapping[str, Any]] = (),
+        calendars: Sequence[Mapping[str, Any]] = (),
+        *,
+        managed_by: str | None = None,
+        prune: Literal["pause", "delete", "keep"] | None = None,
+        days: int = 90,
+    ) -> Call[job_shapes.Plan]:
+        """What `apply` would change, and which ticks would appear, vanish or move. Writes nothing."""
+        said = {"managed_by": managed_by, "prune": prune, "days": days}
+        return Call(body={"jobs": [*jobs], "calendars": [*calendars], **said}, repeatable=True)
 
     @verb("GET", "/overview")
     def overview(self, *, tenant: str | None = None) -> Call[shapes.Overview]:

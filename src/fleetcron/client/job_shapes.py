@@ -216,3 +216,61 @@ class BatchItem(TypedDict):
 class Batch(TypedDict):
     counts: dict[str, int]
     items: list[BatchItem]
+
+
+class AppliedCalendar(TypedDict):
+    tenant: str
+    name: str
+    done: Literal["created", "changed", "unchanged"]
+    jobs_moved: int
+    jobs_stuck: int
+
+
+class AppliedJob(TypedDict):
+    tenant: str
+    name: str
+    done: str
+    state: str | None
+    revision: int | None
+    next: str | None
+    changes: list[Change]
+    reason: str | None
+    warning: str | None
+    schedule: str | None
+    managed_by: str | None
+
+
+class Report(TypedDict):
+    """What became of many jobs and calendars."""
+
+    dry_run: bool
+    counts: dict[str, int]
+    calendars: list[AppliedCalendar]
+    jobs: list[AppliedJob]
+
+
+class PlannedCalendar(AppliedCalendar):
+    ticks: list[dict[str, Any]]
+
+
+class PlannedJob(TypedDict):
+    tenant: str
+    name: str
+    change: Literal["+", "~", "-", "!"]
+    done: str
+    state: str | None
+    changes: list[Change]
+    ticks: dict[str, Any] | None
+    warnings: list[str]
+    reason: str | None
+    schedule: str | None
+
+
+class Plan(TypedDict):
+    """What would become of them, and which ticks would appear, vanish or move."""
+
+    at: str
+    days: int
+    counts: dict[str, int]
+    calendars: list[PlannedCalendar]
+    jobs: list[PlannedJob]

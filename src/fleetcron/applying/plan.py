@@ -1,19 +1,15 @@
-"""The work behind `fleetcron plan`: a rehearsal of `apply`, and beside it what becomes of each job's fire times."""
+"""The work behind `fleetcron plan`: beside a rehearsal of `apply`, what becomes of each job's fire times."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from fleetcron.cli.applying import CalendarDone, JobDone, Report
-from fleetcron.cli.firing import Bounded, Firing, Side, compared, firing
-from fleetcron.cli.moments import as_json, zone_of
-from fleetcron.cli.rehearsal import rehearsing
-from fleetcron.cli.wished import Wished
-from fleetcron.config import Config
+from fleetcron.applying.apply import CalendarDone, JobDone, Report
+from fleetcron.applying.firing import Bounded, Firing, Side, compared, firing
 from fleetcron.model.almanac import Almanac, Part
 from fleetcron.model.job import Job
-from fleetcron.model.reading import Documents
 from fleetcron.model.standing import Position, Standing
 from fleetcron.model.timing import Timing
 from fleetcron.policy.amend import leave
@@ -25,6 +21,8 @@ from fleetcron.store.jobs import Found
 from fleetcron.store.store import Store
 from fleetcron.times import zones
 from fleetcron.times.notes import zone_of as zone_of_schedule
+from fleetcron.views.instants import as_json, zone_of
+from fleetcron.views.schedules import short
 
 MARKS: Final = {"created": "+", "resumed": "+", "changed": "~", "paused": "-", "deleted": "-", "refused": "!"}
 _MOST_TIMINGS: Final = 20  # of the jobs that a calendar moves
@@ -58,6 +56,7 @@ class JobPlan:
             "ticks": None if self.firing is None else self.firing.as_json(),
             "warnings": self.warnings,
             "reason": applied.reason,
+            "schedule": None if applied.job is None else short(applied.job.definition),
         }
 
 
@@ -81,14 +80,6 @@ class Plan:
     calendars: Sequence[CalendarPlan]
     jobs: Sequence[JobPlan]
 
-    @property
-    def refused(self) -> bool:
-        return any(job.mark == "!" for job in self.jobs)
-
-    def __bool__(self) -> bool:
-        """Whether there is anything to do."""
-        return any(job.mark != "!" for job in self.jobs) or bool(self.calendars)
-
     def as_json(self) -> dict[str, Any]:
         return {
             "at": as_json(self.now_ms),
@@ -99,17 +90,9 @@ class Plan:
         }
 
 
-async def planned(
-    config: Config, wished: Wished, checked: Documents, days: int, by: str, progress: Callable[[int], None]
-) -> Plan:
-    """`progress` hears of each job twice at most: when it was rehearsed, and when its ticks were compared."""
-    async with rehearsing(config) as store:
-        documents = await wished.documents(store, checked)
-        gone = await wished.gone(store, documents)
-        report = await wished.carry_out(
-            store, documents, gone, by=by, shards=config.scheduler.shards, progress=progress
-        )
-        return await _Planner(store, days).plan(report, progress)
+async def planned(store: Store, report: Report, days: int, progress: Callable[[int], None] = lambda _: None) -> Plan:
+    """`store` has rehearsed what the report says. `progress` hears of each job whose ticks were compared."""
+    return await _Planner(store, days).plan(report, progress)
 
 
 class _Planner:
@@ -151,7 +134,8 @@ class _Planner:
         new = None if applied.done in ("paused", "deleted") else await self._after(applied.job, before, found)
         if old is None and new is None:
             return None
-        made = firing(old, new, found.now_ms, self._days, zone_of(applied.job.definition), limit)
+        zone = zone_of(applied.job.definition)
+        made = await asyncio.to_thread(firing, old, new, found.now_ms, self._days, zone, limit)  # it may be long
         return made or None
 
     async def _before(self, standing: Standing, found: Found) -> Side | None:
