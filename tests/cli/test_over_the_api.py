@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -240,6 +242,14 @@ app = Fleetcron(name="shop-app")
 def sell():
     pass
 """
+
+
+def test_a_look_starts_fast_both_ways() -> None:
+    """Neither a list nor the client loads what takes longer than everything else: measured in bench/startup.py."""
+    looks = "import fleetcron.cli.jobs, fleetcron.cli.show, fleetcron.cli.runs, fleetcron.client.blocking, sys"
+    heavy = "print([name for name in ('pydantic', 'aiohttp', 'fastapi', 'yaml') if name in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", f"{looks}\n{heavy}"], check=True, capture_output=True, text=True)
+    assert said.stdout == "[]\n"
 
 
 def test_mistakes_are_told_alike(fleet: Fleet) -> None:

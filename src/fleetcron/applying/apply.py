@@ -18,6 +18,7 @@ from fleetcron.store.store import Store
 from fleetcron.views.calendars import stored_calendars
 from fleetcron.views.instants import as_json
 from fleetcron.views.schedules import short
+from fleetcron.views.serving import served
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +163,6 @@ async def mark_unserved(store: Store, report: Report) -> None:
 def _lacks_workers(applied: Applied, there: Collection[str]) -> bool:
     job = applied.job
     return applied.done != "refused" and job is not None and job.state == "active" and job.definition.pool not in there
-
-
-async def served(store: Store) -> set[str]:
-    """The pools of all workers that live."""
-    seen = await store.workers.list()
-    return {pool for worker in seen.workers if worker.expires_ms > seen.now_ms for pool in worker.pools}
 
 
 async def gone_from(store: Store, documents: Documents, managed_by: str | None, prune: Prune | None) -> Sequence[Job]:

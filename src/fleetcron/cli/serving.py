@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from fleetcron.applying.apply import served as served
 from fleetcron.cli.tables import numbered
+from fleetcron.views.serving import served as served
 
 if TYPE_CHECKING:
     from fleetcron.client.blocking import Client
