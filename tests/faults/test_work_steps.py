@@ -135,7 +135,7 @@ def raged(siege: Siege, some: Sequence[Faults], patience_s: float, tell: Tell) -
     return storm
 
 
-@pytest.mark.usefixtures("patient")  # it begins to wait here
+@pytest.mark.usefixtures("patients")  # they begin to wait here
 def test_no_step_is_left_out() -> None:
     """A step that nobody reaches is a place where nobody was ever killed."""
     assert {step for step in TIMES if not step.startswith("store.")} | ELSEWHERE == marked(*WORK)

@@ -174,8 +174,10 @@ def test_two_hundred_zombies(sieges: Sieges, soak: Soak) -> None:
     suite.check()
 
 
-def test_the_default_lease_is_over_in_time(patient: Patient) -> None:
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_the_default_lease_is_over_in_time(patients: dict[str, Patient], store: str) -> None:
     """S1-2, S3-15, S3-34: a lost worker's run begins again 35 s later at the latest, while another one lives."""
+    patient = patients[store]
     siege = patient.siege
     again = asyncio.run(siege.begun(2, patience_s=60, run=patient.run))[1]
     print(f"\nagain after {(again['at_ms'] - patient.killed_ms) / 1000:.1f} s")

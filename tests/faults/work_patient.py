@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from time import time_ns
-from typing import Any
 
 import pytest
 
+from fleetcron.config import StoreConfig, WorkerConfig
 from tests.faults.fleet import until
 from tests.faults.nursery import Nursery
 from tests.faults.work_fleet import Siege, create, job, once, trigger
+from tests.services.postgres import Template
 
 
 @dataclass
@@ -23,22 +25,31 @@ class Patient:
 
 
 @pytest.fixture(scope="session")
-def patient(cradle: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Patient]:
-    """It only has to wait, so that it waits beside other tests."""
-    folder = tmp_path_factory.mktemp("patient")
-    siege = Siege(f"sqlite:///{folder / 'jobs.db'}", folder, cradle)
-    leases: dict[str, Any] = {"roles": ["scheduler", "worker"], "ttl_s": 30, "deadline_s": 5, "elsewhere": True}
+def patients(
+    cradle: Nursery, tmp_path_factory: pytest.TempPathFactory, store_template18: Template
+) -> Iterator[dict[str, Patient]]:
+    """One on each store. They only have to wait, so they wait beside other tests."""
+    worker, store = WorkerConfig(), StoreConfig()
+    leases = {"roles": ["scheduler", "worker"], "ttl_s": worker.lease_ttl_s, "deadline_s": store.deadline_s}
 
-    async def scenario() -> tuple[int, int]:
+    async def scenario(siege: Siege) -> Patient:
         await create(siege.url, [once(job("long", "blocks", 300))])
-        doomed = siege.born("doomed", **leases)
+        doomed = siege.born("doomed", elsewhere=True, **leases)
         run = await trigger(siege.url, "long")
         await siege.begun()
-        siege.survivor(**leases)
+        siege.survivor(elsewhere=True, **leases)
         await until(lambda: siege.works("survivor"))
         killed_ms = time_ns() // 1_000_000
         await siege.kill(doomed)
-        return run, killed_ms
+        return Patient(siege, run, killed_ms)
 
-    yield Patient(siege, *asyncio.run(scenario()))
-    siege.end()
+    with ExitStack() as at_the_end:
+        found = {}
+        for name in ("sqlite", "postgres"):
+            folder = tmp_path_factory.mktemp("patient")
+            file = f"sqlite:///{folder / 'jobs.db'}"
+            url = file if name == "sqlite" else at_the_end.enter_context(store_template18.copy())
+            siege = Siege(url, folder, cradle)
+            at_the_end.callback(siege.end)
+            found[name] = asyncio.run(scenario(siege))
+        yield found

@@ -58,6 +58,34 @@ async def promote_queues_what_is_due_soon(shop: Shop) -> None:
 
 
 @check
+async def a_burst_is_queued_from_every_tenant_in_turn(shop: Shop) -> None:
+    """What does not fit into one transaction is looked at whole: nobody's few stand behind the many of another tenant,
+    or of another pool."""
+    noisy = [Job(number, tenant="noisy") for number in range(1, 13)]
+    small, elsewhere = Job(20, tenant="small"), Job(21, tenant="noisy", pool="p2")
+    await shop.define(*noisy, small, elsewhere)
+    for job in noisy:
+        await shop.plan(job, NOW + 1)
+    await shop.plan(small, NOW + 2, NOW + 3)
+    await shop.plan(elsewhere, NOW + 4)
+    done = await shop.promote(1_000, most=4)
+    assert (done.runs, done.more, done.in_turn) == (4, True, False)
+    done = await shop.promote(1_000, most=4)
+    assert (done.runs, done.more, done.in_turn) == (4, True, True)
+    found = await shop.rows("SELECT run_id FROM queue ORDER BY run_id")
+    assert [row["run_id"] for row in found] == [1, 2, 3, 4, 5, 6, 13, 15]
+    # whoever becomes due while it goes on is seen at its end
+    late, tail = Job(30, tenant="late"), [Job(number, tenant="noisy") for number in range(31, 41)]
+    await shop.define(late, *tail)
+    for job in tail:
+        await shop.plan(job, NOW + 1)
+    [latest] = await shop.plan(late, NOW + 5)
+    assert (await shop.promote(1_000, most=4)).runs == 4
+    assert await shop.rows(f"SELECT run_id FROM queue WHERE run_id = {latest}")
+    assert [(await shop.promote(1_000, most=9)).runs for _ in range(3)] == [9, 5, 0]
+
+
+@check
 async def promote_drops_what_has_ended(shop: Shop) -> None:
     job = Job(1)
     await shop.define(job)

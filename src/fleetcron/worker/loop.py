@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 
 _PROMOTED: Final = 2000  # runs in one transaction
 _PROMOTE_EVERY_MS: Final = 100  # while there is so much to claim that nobody looks when the next run is due
+_CALM: Final = 3  # times as long as a part of a burst took to be queued, its rest waits while all slots are taken
+_LONGEST_CALM_S: Final = 0.3  # and no longer: others may have come meanwhile
 _LOOK_EVERY_S: Final = 0.05
 _LONGEST_BACKOFF_MS: Final = 2_000
 
@@ -65,6 +67,7 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._ahead_ms = round(config.ahead_s * 1000)
         self._promote_at_ms = 0.0  # when something is to be queued, by the database's time
+        self._calm_until_s = 0.0  # until then the rest of a burst may wait, on the clock of the loop
         self._failures = 0
         self._has_news = True  # since the store was asked what comes next
         self._looked_s = self._next_s = 0.0  # when it was asked, and when that is
@@ -134,7 +137,7 @@ class Worker:
         """One turn. Answers for how many seconds there is nothing to do: 0 if there is more."""
         if not self.lease.is_held or self._must_begin_anew:  # it may be held, and the rest of a beginning have failed
             return await self._begin_anew()
-        more = await self._promote() if self.time.guess_ms(self._loop.time()) >= self._promote_at_ms else False
+        more = await self._promote() if self._may_promote() else False
         for pool in self._hands.pools:
             more |= await self._intake.claim(pool)
         return 0 if more else await self._rest()
@@ -157,13 +160,31 @@ class Worker:
         coming_ms = poll_ms if found.upcoming_ms is None else found.upcoming_ms - self._ahead_ms
         self._promote_at_ms = min(poll_ms, coming_ms)
         look_ms = poll_ms if found.look_ms is None else found.look_ms
-        return found.clock.received_s + (min(poll_ms, coming_ms, look_ms) - found.now_ms) / 1000
+        promote_s = (self._promote_at_ms - found.now_ms) / 1000 + found.clock.received_s
+        if self._has_no_room:
+            promote_s = max(promote_s, self._calm_until_s)
+        return min(promote_s, found.clock.received_s + (min(poll_ms, look_ms) - found.now_ms) / 1000)
+
+    @property
+    def _has_no_room(self) -> bool:
+        return all(pool.hungry for pool in self._hands.pools)
+
+    def _may_promote(self) -> bool:
+        now_s = self._loop.time()
+        is_calm = now_s < self._calm_until_s and self._has_no_room
+        return not is_calm and self.time.guess_ms(now_s) >= self._promote_at_ms
 
     async def _promote(self) -> bool:
+        """Whether more is to be queued at once: not while all slots are taken and everybody's first runs are queued.
+        Then it would only keep the database from those that start and end."""
+        asked_s = self._loop.time()
         match await self._store.queue.promote(self._ahead_ms, _PROMOTED, ranked, late):
             case Ok(done):
-                self._promote_at_ms = 0.0 if done.more else self.time.guess_ms(self._loop.time()) + _PROMOTE_EVERY_MS
-                return done.more
+                now_s = self._loop.time()
+                calm_s = min(_CALM * (now_s - asked_s), _LONGEST_CALM_S)
+                self._calm_until_s = now_s + calm_s if done.in_turn else 0.0
+                self._promote_at_ms = 0.0 if done.more else self.time.guess_ms(now_s) + _PROMOTE_EVERY_MS
+                return done.more and not (done.in_turn and self._has_no_room)
             case Refused() | Unknown():
                 return True
 

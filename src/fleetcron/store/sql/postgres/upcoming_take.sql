@@ -1,8 +1,23 @@
--- Take the runs that are due within a moment, with what decides their place in the queue.
+-- Take the runs that are due within a moment, with what decides their place in the queue. The :first and the :last of
+-- them are looked at; each queue and tenant gives its first one, then each its second: where more is seen than is taken,
+-- nobody's few stand behind the many of another.
 -- Materialised: on the inner side of a join it would be read again, and take more than the most.
-WITH d AS MATERIALIZED (
-    SELECT run_after_ms, run_id FROM upcoming WHERE run_after_ms <= :until_ms
-    ORDER BY run_after_ms, run_id LIMIT :most FOR UPDATE SKIP LOCKED
+WITH seen AS MATERIALIZED (
+    (SELECT run_after_ms, run_id, job_id, lane FROM upcoming WHERE run_after_ms <= :until_ms
+    ORDER BY run_after_ms, run_id LIMIT :first)
+    UNION
+    (SELECT run_after_ms, run_id, job_id, lane FROM upcoming WHERE run_after_ms <= :until_ms
+    ORDER BY run_after_ms DESC, run_id DESC LIMIT :last)
+), turns AS (
+    SELECT s.run_after_ms, s.run_id,
+        row_number() OVER (PARTITION BY j.pool, s.lane, j.priority, j.tenant ORDER BY s.run_after_ms, s.run_id) AS turn
+    -- one by one: otherwise a million jobs are read for the sake of some thousand runs
+    FROM seen AS s LEFT JOIN LATERAL (SELECT * FROM jobs AS i WHERE i.job_id = s.job_id OFFSET 0) AS j ON true
+), d AS MATERIALIZED (
+    SELECT run_after_ms, run_id FROM upcoming
+    WHERE (run_after_ms, run_id) IN (
+        SELECT run_after_ms, run_id FROM turns ORDER BY turn, run_after_ms, run_id LIMIT :most)
+    FOR UPDATE SKIP LOCKED
 ), taken AS (
     DELETE FROM upcoming AS u
     USING d
