@@ -247,7 +247,7 @@ def sell():
 def test_a_look_starts_fast_both_ways() -> None:
     """Neither a list nor the client loads what takes longer than everything else: measured in bench/startup.py."""
     looks = "import fleetcron.cli.jobs, fleetcron.cli.show, fleetcron.cli.runs, fleetcron.client.blocking, sys"
-    heavy = "print([name for name in ('pydantic', 'aiohttp', 'fastapi', 'yaml') if name in sys.modules])"
+    heavy = "print([name for name in ('pydantic', 'aiohttp', 'fastapi') if name in sys.modules])"
     said = subprocess.run([sys.executable, "-c", f"{looks}\n{heavy}"], check=True, capture_output=True, text=True)
     assert said.stdout == "[]\n"
 
@@ -268,6 +268,11 @@ def test_what_only_an_api_can_say(fleet: Fleet) -> None:
 
     assert "set FLEETCRON_API_KEY" in wrong("jobs", FLEETCRON_API_KEY="")
     assert "takes the role operator" in wrong("jobs", "pause", "acme/nightly", FLEETCRON_API_KEY=viewer)
+    # who names no tenant means that of the key
+    assert fleet.api("jobs", "show", "nightly", FLEETCRON_API_KEY=viewer).stdout.startswith("acme/nightly")
+    assert "there is no job nightl of tenant acme; did you mean acme/nightly?" in wrong(
+        "runs", "--job", "nightl", FLEETCRON_API_KEY=viewer
+    )
     assert "belongs to the whole fleet" in wrong("nodes", FLEETCRON_API_KEY=viewer)
     assert "connection refused; is it" in wrong("jobs", code=3, FLEETCRON_API_URL="http://127.0.0.1:9").replace(
         "\nhint:", ";"

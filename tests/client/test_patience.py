@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,14 @@ def test_a_connection_is_used_again_and_one_that_was_closed_is_noticed(
         [tired.me() for _ in range(5)]
     assert often.value.retry_after is not None
     assert often.value.retry_after > 0
+
+
+def test_threads_share_one_client(server: Api) -> None:
+    """Each gets the answer to its own question, on connections that go from hand to hand."""
+    tenants = [f"thread-{number}" for number in range(40)]
+    with Client(server.url, key=server._key) as client, ThreadPoolExecutor(12) as threads:
+        answers = list(threads.map(lambda name: client.tenants.get(name)["name"], tenants))
+    assert answers == tenants
 
 
 async def _cut(proxy: Proxy) -> None:

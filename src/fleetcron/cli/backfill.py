@@ -11,7 +11,7 @@ from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import instant_ms
-from fleetcron.cli.names import by_option, naming, split, the_job
+from fleetcron.cli.names import by_option, naming, split_there, the_job
 from fleetcron.cli.tables import numbered
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.clock import utc_now
@@ -56,7 +56,7 @@ def backfill(
         return backfilled_json(job.tenant, job.name, begin_ms, until_ms, done, dry_run=dry_run)
 
     def of_api(client: "Client") -> Doc:
-        tenant, own = split(name)
+        tenant, own = split_there(name)
         stretch = instant_json(begin_ms) or "", instant_json(until_ms)
         with naming(client, name):
             return client.jobs.backfill(own, *stretch, limit=min(limit, LIMIT), dry_run=dry_run, tenant=tenant)

@@ -12,7 +12,7 @@ from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.moments import as_json as as_json_instant
 from fleetcron.cli.moments import distance, instant_ms, ms_of, now_ms, shown
-from fleetcron.cli.names import known_job, no_such_job, split
+from fleetcron.cli.names import known_job, no_such_job, split, split_there
 from fleetcron.cli.tables import limit_option, printable, say_more, shortened, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.store.steering import DeadFilter
@@ -56,17 +56,20 @@ class Which:
 
     def query(self, client: "Client") -> dict[str, Any]:
         """The same for an API."""
-        tenant, name = self._named
+        tenant, name = (self.tenant, None) if self.job is None else split_there(self._full)
         if name is not None:
-            known_job(client, f"{tenant}/{name}")
+            known_job(client, self._full)
         since = as_json_instant(self.since_ms)
         return {"tenant": tenant, "job": name, "type": self.type, "error": self.error, "since": since}
 
     @property
     def _named(self) -> tuple[str | None, str | None]:
-        if self.job is None:
-            return self.tenant, None
-        return split(self.job if "/" in self.job or self.tenant is None else f"{self.tenant}/{self.job}")
+        return (self.tenant, None) if self.job is None else split(self._full)
+
+    @property
+    def _full(self) -> str:
+        job = str(self.job)
+        return job if "/" in job or self.tenant is None else f"{self.tenant}/{job}"
 
 
 _OPTIONS = (

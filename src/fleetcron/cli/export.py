@@ -8,7 +8,7 @@ import click
 
 from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.names import naming, split, the_job
+from fleetcron.cli.names import naming, split_there, the_job
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.cli.yamltext import dumped
 from fleetcron.model.definition import Definition
@@ -87,7 +87,7 @@ def _of_api(
 ) -> tuple[Sequence[Doc], Sequence[Doc]]:
     jobs: list[Doc] = []
     for name in dict.fromkeys(names):
-        owner, own = split(name)
+        owner, own = split_there(name)
         with naming(client, name):
             jobs.append(client.jobs.get(own, tenant=owner))
     every = client.jobs.definitions(tenant=tenant, managed_by=managed_by)

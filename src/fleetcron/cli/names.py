@@ -45,6 +45,12 @@ def split(text: str) -> tuple[str, str]:
     return (tenant, name) if slash else (DEFAULT_TENANT, tenant)
 
 
+def split_there(text: str) -> tuple[str | None, str]:
+    """The same for an API: who names no tenant means that of the key, or `default` if it is one of all tenants."""
+    tenant, slash, name = text.strip().partition("/")
+    return (tenant, name) if slash else (None, tenant)
+
+
 def user() -> str:
     try:
         return getpass.getuser()
@@ -78,7 +84,8 @@ def naming(client: "Client", text: str | None) -> Iterator[None]:
     except NotFound as error:
         if text is None:
             raise
-        tenant, name = split(text)
+        tenant, name = split_there(text)
+        tenant = tenant or client.me()["tenant"] or DEFAULT_TENANT
         try:
             alike = [each for each in client.jobs.list(text=name, limit=_LOOKED_AT) if each["name"] == name]
             known = [f"{tenant}/{each['name']}" for each in client.jobs.list(tenant=tenant, limit=_LOOKED_AT)]
@@ -90,7 +97,7 @@ def naming(client: "Client", text: str | None) -> Iterator[None]:
 
 def known_job(client: "Client", text: str) -> None:
     """Refused, if there never was such a job."""
-    tenant, name = split(text)
+    tenant, name = split_there(text)
     with naming(client, text):
         client.jobs.revisions(name, tenant=tenant, limit=1)
 

@@ -9,7 +9,7 @@ import click
 
 from fleetcron.cli.asking import Doc, paged
 from fleetcron.cli.moments import as_json, instant_ms, now_ms, zone_of
-from fleetcron.cli.names import known_job, no_such_job, split
+from fleetcron.cli.names import known_job, no_such_job, split, split_there
 from fleetcron.cli.tables import limit_option
 from fleetcron.clock import utc_now
 from fleetcron.store.history import Span
@@ -83,17 +83,16 @@ class Asked:
 
     def of_api(self, client: "Client", page: Callable[..., Any], key: str, **query: Any) -> Page:
         """The same over an API; of a job that is deleted it does not say the zone."""
-        span = self.span
-        zone = None
-        if span.tenant is not None and span.name is not None:
+        zone, (tenant, name) = None, (self.tenant, None) if self.job is None else split_there(self.job)
+        if name is not None:
             from fleetcron.client.errors import NotFound
 
             try:
-                zone = zones.zone(zone_name(client.jobs.get(span.name, tenant=span.tenant)["definition"]))
+                zone = zones.zone(zone_name(client.jobs.get(name, tenant=tenant)["definition"]))
             except NotFound:
                 known_job(client, str(self.job))
-        query |= {"tenant": span.tenant, "job": span.name}
-        query |= {name: as_json(ms) for name, ms in (("since", span.from_ms), ("until", span.to_ms)) if ms is not None}
+        query |= {"tenant": tenant, "job": name}
+        query |= {key: as_json(ms) for key, ms in (("since", self.from_ms), ("until", self.to_ms)) if ms is not None}
         cursor = None if self.before is None else cursor_of(self.before)
         lines, more, first = paged(page, key, self.limit, cursor, **query)
         return Page(lines, not more, now_ms(), _shown(zone), first)

@@ -10,7 +10,7 @@ import click
 from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.many import confirm, steered, steered_there, yes_option
-from fleetcron.cli.names import by_option, naming, no_such_job, split
+from fleetcron.cli.names import by_option, naming, no_such_job, split, split_there
 from fleetcron.cli.run_ids import RUN_ID, checked_ids
 from fleetcron.cli.tables import coloured, numbered, table
 from fleetcron.cli.when import json_option, print_json
@@ -128,7 +128,7 @@ async def _open(store: Store, job: str, kind: RunKind | None) -> list[int]:
 
 
 def _open_there(client: "Client", job: str, kind: RunKind | None) -> list[int]:
-    tenant, name = split(job)
+    tenant, name = split_there(job)
     with naming(client, job):
         found = [
             run["run_id"]

@@ -9,7 +9,7 @@ from fleetcron.cli.asking import Doc
 from fleetcron.cli.changes import change_words
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.moments import distance, ms_of, now_ms, shown
-from fleetcron.cli.names import naming, no_such_job, split, the_job
+from fleetcron.cli.names import naming, no_such_job, split, split_there, the_job
 from fleetcron.cli.tables import coloured, limit_option, printable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.cli.yamltext import dumped
@@ -48,7 +48,7 @@ async def _of_store(store: Store, name: str) -> tuple[Doc, int]:
 
 
 def _of_api(client: "Client", name: str) -> tuple[Doc, int]:
-    tenant, own = split(name)
+    tenant, own = split_there(name)
     with naming(client, name):
         return client.jobs.get(own, tenant=tenant), now_ms()
 
@@ -89,7 +89,7 @@ def history(database: Database, name: str, limit: int, as_json: bool) -> None:
         return [revision_json(each) for job in jobs for each in await store.jobs.revisions(job.job_id, limit)]
 
     def of_api(client: "Client") -> list[Doc]:
-        tenant, own = split(name)
+        tenant, own = split_there(name)
         with naming(client, name):
             return [*client.jobs.revisions(own, tenant=tenant, limit=min(limit, _PAGE))["revisions"]]
 

@@ -9,7 +9,7 @@ import click
 from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.moments import ms_of, now_ms, utc
-from fleetcron.cli.names import by_option, naming, split, the_job
+from fleetcron.cli.names import by_option, naming, split_there, the_job
 from fleetcron.cli.tables import coloured
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.rules import MisfirePolicy
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 POLICIES = ("skip", "latest", "all")
 
 Steer: TypeAlias = Callable[[Desk, str, str], Awaitable[Applied]]
-Ask: TypeAlias = "Callable[[Client, str, str], Doc]"  # the same over an API
+Ask: TypeAlias = "Callable[[Client, str | None, str], Doc]"  # the same over an API
 
 
 @click.command("pause")
@@ -131,7 +131,7 @@ def _steered(database: Database, name: str, by: str, steer: Steer, ask: Ask, *, 
         return Done(told, (await store.jobs.find(())).now_ms)
 
     def of_api(client: "Client") -> Done:
-        tenant, own = split(name)
+        tenant, own = split_there(name)
         with naming(client, name):
             return Done(ask(client, tenant, own), now_ms())
 

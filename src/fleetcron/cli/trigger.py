@@ -10,7 +10,7 @@ import click
 
 from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.names import by_option, naming, split, the_job
+from fleetcron.cli.names import by_option, naming, split_there, the_job
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.errors import DefinitionError, Mistake
 from fleetcron.model.payload import MAX_DEPTH
@@ -45,7 +45,7 @@ def trigger(database: Database, name: str, payload: str | None, key: str | None,
         return triggered_json(await answer(lambda: store.steering.trigger(job.job_id, given, actor=by, key=own)))
 
     def of_api(client: "Client") -> Doc:
-        tenant, job = split(name)
+        tenant, job = split_there(name)
         with naming(client, name):
             return client.jobs.trigger(job, payload=given, idempotency_key=own, tenant=tenant)
 

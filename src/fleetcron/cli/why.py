@@ -8,7 +8,7 @@ from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.moments import as_json as as_json_instant
 from fleetcron.cli.moments import instant_ms
-from fleetcron.cli.names import naming, no_such_job, split
+from fleetcron.cli.names import naming, no_such_job, split, split_there
 from fleetcron.cli.run_ids import no_such_run, numbering
 from fleetcron.cli.tables import printable
 from fleetcron.cli.when import json_option, print_json
@@ -71,6 +71,6 @@ def _run_there(client: "Client", run_id: int) -> Doc:
 
 
 def _tick_there(client: "Client", job: str, at_ms: int) -> Doc:
-    tenant, name = split(job)
+    tenant, name = split_there(job)
     with naming(client, job):
         return client.jobs.why(name, as_json_instant(at_ms) or "", tenant=tenant)

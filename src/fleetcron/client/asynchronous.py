@@ -15,7 +15,7 @@ from fleetcron.client.calls import Asynchronous, Walk
 from fleetcron.client.connections import SILENCE_S
 from fleetcron.client.nouns import AGENT, Nouns
 from fleetcron.client.sse import Following
-from fleetcron.client.wire import Answer, Broken, Heard, Play, Request, Sleep, Terms
+from fleetcron.client.wire import Answer, Broken, Heard, Play, Request, Sleep, Terms, broken, untrusted
 
 T = TypeVar("T")
 _LONGEST_LINE: Final = 2**20  # a piece of a log is much smaller
@@ -134,13 +134,15 @@ class AsyncClient(Nouns[Asynchronous]):
 
     def _broken(self, error: Exception) -> Broken:
         sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            return untrusted(self._address.url, getattr(error.certificate_error, "verify_message", "nobody knows why"))
         if isinstance(error, TimeoutError):
             words = "there was no answer in time"
         elif isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno:
             words = os.strerror(error.os_error.errno)
         else:
             words = f"the connection broke ({type(error).__name__})"
-        return Broken(f"{self._address.url}: {words[0].lower()}{words[1:]}", sent)
+        return broken(self._address.url, words, sent=sent)
 
 
 def _answer(response: aiohttp.ClientResponse, body: bytes) -> Answer:

@@ -13,9 +13,11 @@ from functools import update_wrapper
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 from urllib.parse import quote, urlencode
 
+from fleetcron.client.errors import Refused
 from fleetcron.client.sse import Following
 from fleetcron.client.values import plain, text
 from fleetcron.client.wire import KEY_HEADER, REPLAYED, Play, Request, Terms, exchange
+from fleetcron.errors import Mistake
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -88,7 +90,10 @@ class Route:
             body = _json(call.body)
             headers["Content-Type"] = "application/json"
         if call.once:
-            headers[KEY_HEADER] = call.once if isinstance(call.once, str) else secrets.token_hex(16)
+            key = call.once if isinstance(call.once, str) else secrets.token_hex(16)
+            if not key.isascii() or not key.isprintable():
+                raise Refused("the request has a mistake", mistakes=[Mistake(KEY_HEADER, "must be plain ASCII")])
+            headers[KEY_HEADER] = key
         repeatable = call.repeatable or bool(call.once)
         return Request(self.method, f"{target}?{urlencode(query)}" if query else target, headers, body, repeatable)
 

@@ -2,6 +2,7 @@
 
 import http.client
 import select
+import socket
 import ssl
 from collections import deque
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from fleetcron.client.address import Address
-from fleetcron.client.wire import Answer, Broken, Heard, Request
+from fleetcron.client.wire import Answer, Broken, Heard, Request, broken, untrusted
 
 SILENCE_S: Final = 60.0  # a stream says something every 15 s
 _IDLE: Final = 8  # connections that are kept for the next request
@@ -24,44 +25,40 @@ class Connections:
         self._idle: deque[http.client.HTTPConnection] = deque()
 
     def send(self, request: Request) -> Heard:
-        with self._asked(request, self._timeout) as (connection, response):
-            if isinstance(response, Broken):
-                return response
-            try:
-                body = response.read()
-            except (OSError, http.client.HTTPException) as error:
-                return self._broken(error, sent=True)
-            if not response.will_close:
-                self._keep(connection)
-            return _answer(response, body)
+        connection = self._free() or self._new()
+        response = self._response(connection, request, self._timeout)
+        if isinstance(response, Broken):
+            connection.close()
+            return response
+        try:
+            body = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            return self._broken(error, sent=True)
+        if response.will_close or len(self._idle) >= _IDLE:
+            connection.close()
+        else:
+            self._idle.append(connection)  # from here on it may be in the hands of another thread
+        return _answer(response, body)
 
     @contextmanager
     def opened(self, request: Request) -> Iterator[Heard | Iterator[bytes]]:
         """The lines of a good answer as they come, or what came instead of them. A line that breaks off ends them."""
-        with self._asked(request, max(self._timeout, SILENCE_S)) as (_, response):
+        connection = self._new()
+        try:
+            response = self._response(connection, request, max(self._timeout, SILENCE_S))
             if isinstance(response, Broken):
                 yield response
             elif response.status == 200:
                 yield _lines(response)
             else:
                 yield _answer(response, response.read())
+        finally:
+            connection.close()
 
     def close(self) -> None:
         while self._idle:
             self._idle.pop().close()
-
-    @contextmanager
-    def _asked(
-        self, request: Request, timeout: float
-    ) -> Iterator[tuple[http.client.HTTPConnection, http.client.HTTPResponse | Broken]]:
-        """The connection is closed afterwards, unless it was kept."""
-        connection = self._free() or self._new()
-        connection.timeout = timeout
-        try:
-            yield connection, self._response(connection, request, timeout)
-        finally:
-            if connection not in self._idle:
-                connection.close()
 
     def _response(
         self, connection: http.client.HTTPConnection, request: Request, timeout: float
@@ -80,13 +77,15 @@ class Connections:
             return self._broken(error, sent=True)
 
     def _broken(self, error: Exception, *, sent: bool) -> Broken:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return untrusted(self._address.url, error.verify_message)
         if isinstance(error, TimeoutError):
             words = "there was no answer in time"
         elif isinstance(error, OSError):
             words = error.strerror or str(error)
         else:
             words = f"the connection broke ({type(error).__name__})"
-        return Broken(f"{self._address.url}: {words[0].lower()}{words[1:]}", sent)
+        return broken(self._address.url, words, sent=sent)
 
     def _new(self) -> http.client.HTTPConnection:
         host, port = self._address.host, self._address.port
@@ -103,14 +102,16 @@ class Connections:
                 connection = self._idle.pop()
             except IndexError:  # another thread was faster
                 return None
-            if connection.sock is not None and not select.select([connection.sock], [], [], 0)[0]:
+            if connection.sock is not None and not _is_readable(connection.sock):
                 return connection
             connection.close()
         return None
 
-    def _keep(self, connection: http.client.HTTPConnection) -> None:
-        if len(self._idle) < _IDLE:
-            self._idle.append(connection)
+
+def _is_readable(there: socket.socket) -> bool:
+    looking = select.poll()  # select() itself knows only the first 1,024 files of a process
+    looking.register(there, select.POLLIN)
+    return bool(looking.poll(0))
 
 
 def _answer(response: http.client.HTTPResponse, body: bytes) -> Answer:

@@ -60,10 +60,20 @@ class Broken:
 
     words: str
     sent: bool
+    hint: str | None = None
 
     def error(self) -> Unavailable:
-        hint = "is it running there? fleetcron api" if not self.sent else None
-        return Unavailable(self.words, code="unreachable", hint=hint)
+        return Unavailable(self.words, code="unreachable", hint=self.hint)
+
+
+def broken(url: str, words: str, *, sent: bool) -> Broken:
+    said = f"{url}: {words[0].lower()}{words[1:]}"
+    return Broken(said, sent, None if sent else "is it running there? fleetcron api")
+
+
+def untrusted(url: str, why: str) -> Broken:
+    hint = "give tls= a context that knows who signed it, or name a file of certificates in SSL_CERT_FILE"
+    return Broken(f"{url}: its certificate is not trusted ({why})", sent=False, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
