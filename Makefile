@@ -39,8 +39,8 @@ lint: setup ## ruff, mypy --strict, the import contract
 bench: setup ## speed next to peers and floors, in one run
 	@$(BIN)/python -m bench $(ARGS)
 
-soak: setup ## the long suites, with a bar and a report page; a stopped one goes on where it was
-	@$(PYTEST) -m soak --soak -p tests.soak.plugin -q -o console_output_style=classic $(ARGS)
+soak: setup ## the long suites, with a bar and a report page; a stopped one goes on where it was; ONLY=worlds: a part
+	@$(PYTEST) -m soak --soak -p tests.soak.plugin -q -o console_output_style=classic $(if $(ONLY),-k '$(ONLY)') $(ARGS)
 
 setup: $(VENV)/.ready
 

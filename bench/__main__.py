@@ -7,7 +7,7 @@ import platform
 from collections.abc import Callable
 from dataclasses import asdict
 
-from bench import api, burst, catchup, delay, fairness, fuzz, idle, startup, ticks, work
+from bench import api, burst, catchup, delay, fairness, fuzz, idle, listing, startup, ticks, work
 from bench.measure import Result, progress
 
 BENCHMARKS: dict[str, Callable[[bool], Result]] = {
@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, Callable[[bool], Result]] = {
     "fairness": fairness.run,
     "catchup": catchup.run,
     "api": api.run,
+    "list": listing.run,
 }
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from bench.measure import Goal, Result, progress
 from bench.server import database
@@ -18,8 +19,8 @@ CRONS = ("0 2 * * *", "*/5 * * * *", "30 9 * * MON-FRI", "15 0 1 * *")
 
 def run(quick: bool) -> Result:
     number = 1_000 if quick else 10_000
-    with database("fleetcron_bench_api") as url, _server(url) as (host, key):
-        api = _Client(host, key)
+    with database("fleetcron_bench_api") as url, server(url) as (host, key):
+        api = Client(host, key)
         progress(f"creating {number:,} jobs in one call")
         lines = "\n".join(json.dumps(_job(at)) for at in range(number)).encode()
         api.ask("POST", "/jobs/batch", json.dumps(_job(0)).encode(), "application/x-ndjson")  # everything is imported
@@ -58,7 +59,7 @@ def _job(number: int) -> dict[str, object]:
     return {"name": f"job-{number}", "schedule": schedule, "run": run, "payload": {"shop": number}, "pool": "web"}
 
 
-class _Client:
+class Client:
     def __init__(self, host: str, key: str) -> None:
         self._connection = http.client.HTTPConnection(host, timeout=300)
         self._key = key
@@ -71,6 +72,9 @@ class _Client:
         assert response.status < 300, found[:500]
         return found
 
+    def json(self, method: str, path: str) -> Any:
+        return json.loads(self.ask(method, path))
+
     def timed(self, *request: object) -> tuple[float, bytes]:
         began = time.perf_counter()
         body = self.ask(*request)  # type: ignore[arg-type]
@@ -78,16 +82,19 @@ class _Client:
 
 
 @contextmanager
-def _server(url: str) -> Iterator[tuple[str, str]]:
+def server(url: str) -> Iterator[tuple[str, str]]:
     """`fleetcron api` as a process of its own, and a key."""
-    env = {**os.environ, "FLEETCRON_DATABASE_URL": url}
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("FLEETCRON_")}
+    env = {**ours, "FLEETCRON_DATABASE_URL": url}
     command = [sys.executable, "-m", "fleetcron"]
     subprocess.run([*command, "migrate"], env=env, check=True, capture_output=True)
     made = subprocess.run(
         [*command, "keys", "create", "bench", "--role", "admin", "--rate", "600000", "--json"],
         env=env, check=True, capture_output=True, text=True,
     )  # fmt: skip
-    server = subprocess.Popen([*command, "api", "--listen", "127.0.0.1:0"], env=env, stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [*command, "api", "--listen", "127.0.0.1:0", "--log-level", "error"], env=env, stdout=subprocess.PIPE, text=True
+    )
     try:
         assert server.stdout is not None
         for line in server.stdout:

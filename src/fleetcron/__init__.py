@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from fleetcron.errors import FleetcronError, ScheduleError
+from fleetcron.errors import FleetcronError, LeaseLost, ScheduleError
 from fleetcron.times import Cron, Every, Once
 
 if TYPE_CHECKING:
     from fleetcron.app import Fleetcron
+    from fleetcron.app.guarded import fenced, guarded
     from fleetcron.client import AsyncClient, Client
 
 __version__ = "0.1.0.dev0"
@@ -17,9 +18,12 @@ __all__ = [
     "Every",
     "Fleetcron",
     "FleetcronError",
+    "LeaseLost",
     "Once",
     "ScheduleError",
     "__version__",
+    "fenced",
+    "guarded",
 ]
 
 
@@ -33,4 +37,8 @@ def __getattr__(name: str) -> object:
         from fleetcron import client
 
         return getattr(client, name)
+    if name in ("guarded", "fenced"):
+        from fleetcron.app import guarded as room
+
+        return getattr(room, name)
     raise AttributeError(f"module 'fleetcron' has no attribute '{name}'")

@@ -5,6 +5,7 @@ FleetcronError
 ├── DefinitionError      a job or calendar that cannot be, with every mistake at once
 ├── ConfigError          settings that cannot be, with every mistake at once
 ├── RefusedError         what was asked is not allowed now: no such job, the name is taken, somebody else was faster
+├── LeaseLost            a guarded write of an attempt that is over: its run may have gone to another worker
 └── StoreError           the database
     ├── StoreUnavailable   cannot be reached, is full, read-only or held by another: nothing was written, try again
     └── SchemaError        the tables are older or newer than this program
@@ -71,6 +72,10 @@ class ConfigError(_MistakesError):
 
 class RefusedError(FleetcronError):
     """What was asked is not allowed now; nothing was changed."""
+
+
+class LeaseLost(FleetcronError):
+    """This attempt does not hold its run any more: what it was about to write was rolled back."""
 
 
 class StoreError(FleetcronError):

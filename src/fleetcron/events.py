@@ -12,6 +12,8 @@ KINDS: Final[Mapping[str, str]] = {
     "job_edited": "a job's definition was changed; forecasts were withdrawn and the cursor rewound",
     "job_paused": "a job was paused",
     "job_resumed": "a paused job was resumed",
+    "job_handed_over": "the end of a job's shadow was set: from that instant on its ticks are ours",
+    "job_shadowed": "a job was put into shadow: another scheduler runs it, and its ticks are only noted",
     "job_cancelled": "a job was cancelled for good",
     "job_deleted": "a job was deleted; its history stays",
     "job_finished": "the last tick of a job has passed",
@@ -45,6 +47,8 @@ KINDS: Final[Mapping[str, str]] = {
     "control_released": "a tenant, a pool or a type was let go on",
     "key_created": "somebody created an API key; the detail has its role and its tenant, never its secret",
     "key_revoked": "somebody revoked an API key, and with it the sessions that began with it",
+    "session_began": "somebody logged in to the dashboard with a key",
+    "session_ended": "somebody logged out of the dashboard",
     "schema_migrated": "the tables were brought to a new version",
 }
 

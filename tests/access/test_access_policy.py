@@ -53,6 +53,7 @@ def test_roles_are_in_order_and_a_worker_is_apart() -> None:
         (Role.OPERATOR, Role.VIEWER), (Role.OPERATOR, Role.OPERATOR),
         (Role.ADMIN, Role.VIEWER), (Role.ADMIN, Role.OPERATOR), (Role.ADMIN, Role.ADMIN),
         (Role.WORKER, Role.WORKER),
+        (Role.PING, Role.PING), (Role.OPERATOR, Role.PING), (Role.ADMIN, Role.PING),
     }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 A route that is added is walked without a line here; one whose role is not in the document cannot be made at all.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,10 +15,11 @@ from tests.api.test_runs import worked
 from tests.store.floor import ok
 
 LOWER = {
-    "viewer": [Role.WORKER],
-    "operator": [Role.WORKER, Role.VIEWER],
-    "admin": [Role.WORKER, Role.VIEWER, Role.OPERATOR],
-    "worker": [Role.VIEWER, Role.OPERATOR, Role.ADMIN],
+    "viewer": [Role.WORKER, Role.PING],
+    "operator": [Role.WORKER, Role.PING, Role.VIEWER],
+    "admin": [Role.WORKER, Role.PING, Role.VIEWER, Role.OPERATOR],
+    "worker": [Role.PING, Role.VIEWER, Role.OPERATOR, Role.ADMIN],
+    "ping": [Role.WORKER, Role.VIEWER],
 }
 
 
@@ -38,9 +40,13 @@ def test_every_route_says_which_role_it_takes(api: Api) -> None:
     assert len(found) > 50
     for method, path, operation in found:
         assert operation[ROLE] in LOWER, (method, path)
-        assert operation["security"] == [{"key": []}]
+        is_for_browsers = operation[ROLE] != "worker" and (method, path) != ("POST", "/session")
+        assert operation["security"] == [{"key": []}, *([{"session": []}] if is_for_browsers else [])]
         assert "4XX" in operation["responses"]
         assert operation["summary"]
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)+", operation["operationId"]), operation["operationId"]
+    names = [operation["operationId"] for _, _, operation in found]
+    assert len(set(names)) == len(names)
 
 
 def test_nobody_gets_in_without_a_key_or_with_a_lower_role(api: Api) -> None:
@@ -58,8 +64,8 @@ def test_nobody_gets_in_without_a_key_or_with_a_lower_role(api: Api) -> None:
 
 
 def test_for_another_tenant_nothing_is_there(both: Api) -> None:
-    """Everything that has a name or a number is asked for by an admin of another tenant: 404, whatever it is; and
-    nothing has changed afterwards."""
+    """Everything that has a name or a number, or can be asked about a tenant, is asked for by an admin of another one:
+    404, whatever it is; and nothing has changed afterwards."""
     both.post("/jobs", {**MINUTELY, "tenant": "acme", "overlap": "allow"}, 201)
     both.put("/calendars/tick", {"holidays": ["2027-01-16"]}, tenant="acme")
     [run] = worked(both, "die")
@@ -67,6 +73,10 @@ def test_for_another_tenant_nothing_is_there(both: Api) -> None:
     [mine] = [each["key_id"] for each in both.get("/keys")["keys"] if each["name"] == "ann"]
     bodies = {
         "/holds": {"scope": "tenant", "name": "acme", "percent": 0, "reason": "x"},
+        "/jobs": MINUTELY,
+        "/jobs/preview": MINUTELY,
+        "/jobs/batch": MINUTELY,
+        "/dead/replay": {},
         "/jobs/{name}/backfill": {"from": "2027-01-15T07:00:00Z"},
         "/runs/{run_id}/discard": {"reason": "x"},
         "/keys/{key_id}/revoke": {"reason": "x"},
@@ -80,21 +90,27 @@ def test_for_another_tenant_nothing_is_there(both: Api) -> None:
     before = told()
     walked = 0
     for method, path, operation in routes(both):
-        if operation[ROLE] == "worker" or ("{" not in path and (method, path) != ("POST", "/holds")):
+        names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
+        is_about_one = "{" in path or (method, path) == ("POST", "/holds")
+        if operation[ROLE] == "worker" or not (is_about_one or "tenant" in names):
             continue
         walked += 1
         body = bodies.get(path, {} if method in ("PUT", "PATCH") else None)
         query: dict[str, Any] = {}
-        names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
         if "from" in names and "/diff" in path:
             query["from_"] = 1
         if "at" in names:
             query["at"] = "2027-01-15T08:01:00Z"
-        for asked in (None, "acme") if "tenant" in names else (None,):
+        mine_or_theirs = (None, "acme") if "tenant" in names else (None,)
+        for asked in mine_or_theirs if is_about_one else ("acme",):
             if path == "/calendars/{name}" and method == "PUT" and asked is None:
                 continue  # one of its own under the same name is its own affair
             where = filled(path, run.run_id, mine).replace("/tenants/tick", "/tenants/acme")
-            got = other.ask(method, where, body, headers={"If-Match": "*"}, tenant=asked, **query)
+            headers = {"If-Match": "*"} | ({"Content-Type": "application/x-ndjson"} if path.endswith("/batch") else {})
+            got = other.ask(method, where, body, headers=headers, tenant=asked, **query)
+            if path.endswith("/batch"):  # it answers for each line
+                assert [each["done"] for each in got.json["items"]] == ["refused"], got.body
+                continue
             assert got.status == 404, (method, path, asked, got.status, got.body)
-    assert walked > 25
+    assert walked > 35
     assert told() == before

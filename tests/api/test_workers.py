@@ -122,6 +122,58 @@ def test_slots_pools_and_owners_are_guarded(both: Api) -> None:
     assert both.ask("POST", f"{me}/claim", {"pool": "default"}).status == 403  # an admin is no worker
 
 
+def test_one_slot_takes_turns_and_pools_are_counted_apart(both: Api) -> None:
+    """Old and new work alternate in one slot, as in a worker of our own; with more, some are left to new work; and what
+    is held of one pool takes no room in another."""
+    both.post("/jobs", {**MINUTELY, "overlap": "allow"}, 201)
+    both.post("/jobs", {**HELLO, "overlap": "allow"}, 201)
+    both.post("/jobs/tick/backfill", {"from": "2027-01-15T07:00:00Z"})
+    for _ in range(4):
+        both.post("/jobs/tick/trigger", status=202)
+    worker, me = joined(both, slots=1)
+    lanes = []
+    for _ in range(6):
+        [run] = worker.post(f"{me}/claim", {"pool": "default", "room": 5})["runs"]
+        assert worker.post(f"{me}/claim", {"pool": "default"})["runs"] == []
+        worker.post(f"{me}/finish", {"ends": [end(run["run_id"])]})
+        lanes.append(run["lane"])
+    assert lanes == ["live", "catchup"] * 3
+    wide = both.acting(both.key("wide", Role.WORKER, pools=("default", "reports")))
+    its = f"/workers/{wide.post('/workers', {'name': 'w', 'pools': {'default': 4, 'reports': 1}}, 201)['worker_id']}"
+    for most, expected in ((9, ["catchup", "catchup", "catchup", "live"]), (9, [])):
+        got = wide.post(f"{its}/claim", {"pool": "default", "room": most})["runs"]
+        assert sorted(run["lane"] for run in got) == expected
+    [free] = [run["run_id"] for run in both.get("/runs", state="running")["runs"] if run["lane"] == "live"]
+    wide.post(f"{its}/finish", {"ends": [end(free)]})
+    assert wide.post(f"{its}/claim", {"pool": "default"})["runs"] == []  # the slot is for new work
+    both.post("/jobs/hello/trigger", status=202)
+    assert len(wide.post(f"{its}/claim", {"pool": "reports", "room": 2})["runs"]) == 1
+
+
+def test_secrets_are_named_and_never_sent(both: Api) -> None:
+    """A worker that does not put them in itself is not given such runs: their attempts fail, and say what to do."""
+    env = {"run": {"command": ["x"], "env": {"TOKEN": "Bearer secret://shop-token"}}, "payload": {"pw": "secret://db"}}
+    both.post("/jobs", {**HELLO, **env}, 201)
+    both.post("/jobs", {**HELLO, "name": "plain"}, 201)
+    worker, me = joined(both, "reports")
+    for name in ("hello", "plain"):
+        both.post(f"/jobs/{name}/trigger", status=202)
+    ask = {"pool": "reports", "room": 4, "batch": "b1"}
+    [run] = worker.post(f"{me}/claim", ask)["runs"]
+    assert (run["job"], run["secrets"]) == ("plain", [])
+    assert [each["job"] for each in worker.post(f"{me}/claim", ask)["runs"]] == ["plain"]  # the reply was lost, say
+    [shown] = both.get("/jobs/hello/runs")["runs"]
+    assert (shown["state"], shown["failures"]) == ("retrying", 1)
+    [attempt] = both.get(f"/runs/{shown['run_id']}")["attempts"]
+    assert attempt["error"]["code"] == "secret_missing"
+    assert "names db, shop-token of the tenant default: let the worker put them in itself" in attempt["error"]["text"]
+    both.do(both.floor.clock.advance(60_000))
+    [run] = worker.post(f"{me}/claim", {"pool": "reports", "room": 4, "resolves_secrets": True})["runs"]
+    assert (run["job"], run["attempt"], run["secrets"]) == ("hello", 2, ["db", "shop-token"])
+    assert run["run"]["env"] == {"TOKEN": "Bearer secret://shop-token"}
+    assert run["payload"] == {"pw": "secret://db"}
+
+
 def end(run_id: int) -> dict[str, Any]:
     return {"run_id": run_id, "attempt": 1, "outcome": "succeeded", "duration_ms": 0}
 

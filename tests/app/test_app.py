@@ -133,7 +133,7 @@ def test_one_function_may_have_several_jobs() -> None:
 
 def test_every_field_of_a_document_can_be_written() -> None:
     known = set(JobFields.__annotations__)
-    assert known == (set(JobShape.model_fields) - {"run", "managed_by", "derived"}) | set(ENTRY)
+    assert known == (set(JobShape.model_fields) - {"run", "managed_by", "derived"}) | set(ENTRY) | {"on_demand"}
     entries = {field for shape in (CronShape, EveryShape, OnceShape) for field in shape.model_fields}
     assert set(ENTRY) == entries - {"derived"}
     assert set(PRUNES) == set(get_args(Prune))

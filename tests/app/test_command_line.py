@@ -56,7 +56,12 @@ def test_apply_syncs(shop: Folder) -> None:
     [paused, _] = shop.json("jobs", "history", "nightly-report")["revisions"]
     assert (paused["action"], paused["by"]) == ("pause", "app:shop (ann)")
     shop.write("shop/jobs.py", SHOP)
-    back = shop("apply", "--app", "shop.jobs:app", "--prune", "delete").stdout
+    pruned = ("apply", "--app", "shop.jobs:app", "--prune", "delete")
+    assert "Delete 1 job of app:shop that the code no longer has (default/report)?" in shop(*pruned, code=1).stderr
+    assert "--json asks nobody" in shop(*pruned, "--json", code=2).stderr
+    assert shop.json(*pruned, "--dry-run")["counts"]["deleted"] == 1
+    assert shop.json("jobs", "show", "nightly-report")["state"] == "paused"  # nothing was written before the answer
+    back = shop(*pruned, "--yes").stdout
     assert "+  default/nightly-report  resumed  in the code again" in back
     assert "-  default/report          deleted  no longer in the code" in back
     assert [job["name"] for job in shop.json("jobs")["jobs"]] == ["load-orders", "nightly-report"]
@@ -154,7 +159,10 @@ def test_what_is_wrong_with_an_app_is_told_before_anything_is_touched(
 
 def test_the_app_of_the_docs(fleetcron: Folder) -> None:
     page = (Path(__file__).parents[2] / "docs/learn/python.md").read_text("utf-8")
-    first = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    first, typed, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    fleetcron.write("jobs.py", typed)
+    assert fleetcron.json("apply", "--app", "jobs:app")["counts"]["created"] == 2
+    assert fleetcron("schema", "send-invoice", "--app", "jobs:app").json["required"] == ["customer", "amount", "due"]
     fleetcron.write("jobs.py", first)
     counts = fleetcron.json("apply", "--app", "jobs:app")["counts"]
     assert counts["created"] == 3

@@ -15,7 +15,7 @@ from fleetcron.model.rules import EveryEntry
 from fleetcron.model.target import CommandTarget
 from fleetcron.scheduler import sync
 from fleetcron.scheduler.desk import Applied, Desk
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.store import Store
 from tests.store.engines import DatabaseClock, hand_cranked
 

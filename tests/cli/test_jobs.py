@@ -26,7 +26,7 @@ def test_the_list_for_people_and_for_machines(quick: Folder) -> None:
     assert all(
         job.keys()
         == {
-            *("tenant", "name", "job_id", "type", "pool", "state", "problem", "revision", "schedule"),
+            *("tenant", "name", "job_id", "type", "pool", "state", "shadow", "problem", "revision", "schedule"),
             *("next", "next_local", "last", "health"),
         }
         for job in told["jobs"]

@@ -4,14 +4,14 @@ import inspect
 from collections.abc import Iterator
 from typing import Any, get_args, get_type_hints, is_typeddict
 
-from fleetcron.client import fleet, job_shapes, jobs, run_shapes, runs
+from fleetcron.client import fleet, job_shapes, jobs, run_shapes, runs, shadow
 from fleetcron.client.calls import Noun, Stream, Verb
 from fleetcron.model.states import JOB_STATES, RunState
 from tests.api.server import V1, Api
 
 
 def calls() -> Iterator[tuple[str, str, Any]]:
-    for room in (jobs, runs, fleet):
+    for room in (jobs, runs, fleet, shadow):
         for noun in vars(room).values():
             if inspect.isclass(noun) and issubclass(noun, Noun):
                 for call in vars(noun).values():
@@ -25,7 +25,8 @@ def test_every_route_has_a_call_whose_answer_has_the_fields_of_the_document(serv
         (method.upper(), path.removeprefix(V1)): operation
         for path, operations in document["paths"].items()
         for method, operation in operations.items()
-        if path.startswith(V1) and not path.startswith(f"{V1}/workers")
+        if path.startswith(V1)
+        and not path.startswith((f"{V1}/workers", f"{V1}/session"))  # of workers, and of browsers
     }
     described = {(method, path): call for method, path, call in calls()}
     assert described.keys() == routes.keys()

@@ -274,7 +274,7 @@ def test_every_code_is_documented_and_some_are_for_good() -> None:
     page = PAGE.read_text("utf-8")
     rows = dict(re.findall(r"^\| `([a-zA-Z_]+)` \| (.*?) \|", page, re.MULTILINE))
     assert {code: rows.get(code) for code in CODES} == dict(CODES)
-    permanent = {"give_up", "result_too_large", "result_not_json", "address_refused", "bad_request"}
+    permanent = {"give_up", "bad_payload", "result_too_large", "result_not_json", "address_refused", "bad_request"}
     assert {code for code in CODES if is_permanent(code)} == permanent
     for code in CODES:
         if code != "http_N":  # which depends

@@ -16,6 +16,7 @@ from fleetcron.clock import HandClock
 from fleetcron.model.control import Wish
 from fleetcron.model.definition import Definition
 from fleetcron.model.outcome import Failed, Fault
+from fleetcron.model.ping import Told
 from fleetcron.model.rules import EveryEntry, MisfireRule, OverlapRule, RetryRule
 from fleetcron.scheduler import backfill as backfilling
 from fleetcron.scheduler.backfill import backfill
@@ -27,12 +28,13 @@ from fleetcron.store.opening import open_engine
 from fleetcron.store.steering import DeadFilter
 from fleetcron.store.store import Store
 from fleetcron.store.written import Refused, Unknown
+from fleetcron.times.instants import LAST_MS
 from tests.faults.jobs import RUN
 from tests.store.engines import change
 from tests.worker.inspection import Rules
 from tests.worker.shop import BEGIN_MS, Job, Shop, ok
 
-MINUTE = 60_000
+MINUTE, HOUR = 60_000, 3_600_000
 NOW_MS = BEGIN_MS + 10 * MINUTE + 1
 PIECE = 3  # ticks of a backfill, and runs that a changed limit lets go, in one transaction
 BROKEN = Failed(Fault("broken"))
@@ -46,6 +48,7 @@ QUOTA = Job(6, pool="p2", overlap="allow", max_running=0)
 HELD = Job(7, tenant="held", overlap="allow", max_running=0)
 OTHER = Job(8, tenant="other", overlap="allow", max_running=0)
 TICKING = Job(9, tenant="default", pool="default", overlap="allow", max_running=0)
+OLD_ID = "00000000-0000-7000-8000-0000000000ff"  # in shadow: it has no runs
 JOBS = {job.job_id: job for job in (QUEUED, FREE, DEAD, RESTING, CAPPED, QUOTA, HELD, OTHER, TICKING)}
 POOLS = ("p1", "p2", "default")
 
@@ -90,10 +93,12 @@ async def _take(shop: Shop, expected: set[int]) -> None:
 
 
 async def _past(store: Store, shop: Shop) -> None:
-    """Ten ticks of a job that the ledger has answered."""
+    """Ten ticks of a job that the ledger has answered, and of one in shadow."""
     desk = Desk(store, actor="test", shards=2, new_id=lambda _: TICKING.job_id)
     rule, overlap = MisfireRule("skip", grace_ms=0), OverlapRule("allow")
     await desk.create(Definition("ticking", (EveryEntry(MINUTE, 0),), RUN, misfire=rule, overlap=overlap))
+    other = Desk(store, actor="test", shards=2, new_id=lambda _: OLD_ID)
+    await other.create(Definition("old", (EveryEntry(MINUTE, 0),), RUN, shadow_ms=LAST_MS))
     await shop.clock.set(NOW_MS)
     held = ok(await store.shards.take("*", [0, 1], "scheduler", 10**9))
     while (await tick(store.cursors, Tables(store.almanac), held, lookahead_ms=0)).jobs:
@@ -140,6 +145,9 @@ ASKS: dict[str, Wanted] = {
     "backfill": Wanted(
         lambda store: backfill(store, "default", "ticking", BEGIN_MS + 1, BEGIN_MS + 7 * MINUTE, actor="ann")
     ),
+    "ping": Wanted(lambda store: store.pings.note("default", "old", Told("end", 0, 500, ping_id="p", host="web1"))),
+    "hand over": Wanted(lambda store: Desk(store, actor="ann", shards=2).hand_over("default", "old", NOW_MS + HOUR)),
+    "take back": Wanted(lambda store: Desk(store, actor="ann", shards=2).take_back("default", "ticking")),
     "put a tenant": Wanted(_tenant({"max_in_flight": 3, "weight": 2}), MORE),
     "delete a tenant": Wanted(
         lambda store: store.limits.delete_tenant("capped", actor="ann"), Rules(per_tenant={"p2": 1}), pages=True

@@ -12,7 +12,16 @@ _SOURCES: Final = Path(fleetcron.__file__).parent
 STORE: Final = "store"  # the steps of every transaction
 PLANNING: Final = ("adopt", "advance", "amend", "desk", "gaps", "node", "plan", "shards", "tick")  # test_steps.py
 WORK: Final = ("claim", "finish", "hand_back", "output", "promote", "sweep", "worker")  # test_work_steps.py
-ASKED: Final = ("backfill", "cancel", "control", "discard", "limits", "replay", "trigger")  # test_asked_steps.py
+ASKED: Final = (
+    "backfill",
+    "cancel",
+    "control",
+    "discard",
+    "limits",
+    "ping",
+    "replay",
+    "trigger",
+)  # test_asked_steps.py
 
 
 def marked(*verbs: str) -> set[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from fleetcron.errors import StoreUnavailable
 from fleetcron.model.definition import Definition
+from fleetcron.model.ping import Told
 from fleetcron.model.rules import EveryEntry, MisfireRule, OverlapRule
 from fleetcron.scheduler.backfill import Backfilled, backfill
 from fleetcron.scheduler.desk import Desk
@@ -25,8 +26,8 @@ from tests.store.check_steering import FAILED, Hands, ok
 from tests.store.engines import DatabaseClock, hand_cranked
 
 NOW = 1_800_000_000_000
-MINUTE = 60_000
-TABLES = ("runs", "upcoming", "queue", "leases", "attempts", "ledger", "gaps", "events", "cursors", "jobs")
+MINUTE, HOUR = 60_000, 3_600_000
+TABLES = ("runs", "upcoming", "queue", "leases", "attempts", "ledger", "gaps", "events", "cursors", "jobs", "pings")
 JOB = ("default", "a")
 _numbers = count()
 
@@ -89,8 +90,14 @@ def test_every_verb_may_be_repeated(store_url: str) -> None:
             assert ok(await twice.replay_many(DeadFilter(), actor="ann")).runs == 1
             filled = await backfill(Store(repeating), *JOB, NOW + 1, NOW + 5 * MINUTE, actor="ann")
             assert filled == Backfilled(4, 4, 4, 0, 0)
+            desk, pings = Desk(Store(repeating), actor="ann", shards=2), Store(repeating).pings
+            ok(await pings.note(*JOB, Told("start", ping_id="p")))
+            ok(await pings.note(*JOB, Told("end", 0, 700, ping_id="p")))
+            assert (await desk.take_back(*JOB)).done == "shadowed"
+            assert (await desk.hand_over(*JOB, NOW + 90 * MINUTE)).done == "handed_over"
             assert different == []
-            ours = {verb for verb in verbs_that_write() if verb.startswith(("Steering.", "Backfills."))}
+            ours = {verb for verb in verbs_that_write() if verb.startswith(("Steering.", "Backfills.", "Pings."))}
+            ours.add("Jobs.amend")
             assert ours == {verb for verb in repeating.verbs if not verb.startswith("Desk")}
 
     asyncio.run(scenario())
@@ -111,6 +118,11 @@ def test_whoever_gets_no_reply_is_answered_all_the_same(store_url: str) -> None:
             other = weak().steering
             [done] = await answer(lambda: other.cancel([made.run_id], None, actor="ann"))
             assert (done.done, done.reason) == ("unchanged", "it is cancelled")
+            assert (await Desk(weak(), actor="ann", shards=2).take_back(*JOB)).done == "shadowed"
+            assert (await Desk(weak(), actor="ann", shards=2).hand_over(*JOB, NOW + HOUR)).done == "handed_over"
+            noted = weak().pings
+            assert (await answer(lambda: noted.note(*JOB, Told(ping_id="p")))).ping.ping_id == "p"
+            await clock.advance(HOUR)
             filled = await backfill(weak(), *JOB, NOW + 1, NOW + 5 * MINUTE, actor="ann")
             assert (filled.ticks, filled.existing + filled.created) == (4, 4)
             found = await asyncio.to_thread(truth.read, store_url, TABLES)

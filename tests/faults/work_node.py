@@ -33,6 +33,7 @@ from tests.faults import work_handlers
 
 HANDLERS = "tests.faults.work_handlers"
 SLOW = "tests.faults.work_slow"
+GUARDED = "tests.faults.work_guarded"
 SHARDS = 4
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "term": signal.SIGTERM}
 
@@ -73,7 +74,7 @@ class Wish:
                 poll_s=0.5,
             ),
             executor=ExecutorConfig(
-                handlers=(HANDLERS, SLOW),
+                handlers=(HANDLERS, SLOW, GUARDED),
                 isolation=self.isolation,
                 grace_s=self.grace_s,
                 environment=(work_handlers.FOLDER, work_handlers.NODE),

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -11,9 +12,8 @@ import fleetcron
 from fleetcron.cli.main import COMMANDS
 from fleetcron.times import lint
 from fleetcron.times.expression import MACROS
-
-ROOT = Path(__file__).parents[2]
-TEXTS = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
+from tests.house.blocks import PAGES as TEXTS
+from tests.house.blocks import ROOT, blocks
 
 
 def tracked() -> list[Path]:
@@ -24,15 +24,17 @@ def tracked() -> list[Path]:
 def test_the_public_names() -> None:
     assert sorted(fleetcron.__all__) == fleetcron.__all__
     assert set(fleetcron.__all__) == {
-        "AsyncClient", "Client", "Cron", "Every", "Fleetcron", "FleetcronError", "Once", "ScheduleError", "__version__",
+        "AsyncClient", "Client", "Cron", "Every", "Fleetcron", "FleetcronError", "LeaseLost", "Once", "ScheduleError",
+        "__version__", "fenced", "guarded",
     }  # fmt: skip
     assert issubclass(fleetcron.ScheduleError, ValueError)
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_python_of_the_docs_runs(path: Path, tmp_path: Path) -> None:
-    for block in re.findall(r"```python\n(.*?)```", path.read_text("utf-8"), re.DOTALL):
-        subprocess.run([ROOT / ".venv/bin/python", "-c", block], cwd=tmp_path, check=True, capture_output=True)
+    for block in blocks(path):
+        if block.kind == "python" and block.is_ours:
+            subprocess.run([sys.executable, "-c", block.text], cwd=tmp_path, check=True, capture_output=True)
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from fleetcron.cli.firing import Firing, Side, firing
+from fleetcron.cli.planning import begun
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -174,3 +176,19 @@ def test_a_walk_through_the_day_counts_the_same(old: Schedule, new: Schedule, no
 def test_the_same_schedule_never_warns() -> None:
     for at in ("2027-01-13T02:30Z", "2027-03-14T07:30Z", "2027-11-07T05:59Z"):
         assert change("*/20 1-3 * * *", "*/20 1-3 * * *", at, "America/New_York") is None
+
+
+@given(
+    st.sampled_from(["0 2 * * *", "*/20 * * * *", "0 3 1 * *", "0 0 1 1 *", "0 9 * * MON"]),
+    st.sampled_from(["0 3 * * *", "*/30 * * * *", "0 2 29 2 *", "0 9 * * TUE"]),
+    st.lists(st.integers(ms("2025-06-01T00:00Z"), ms("2027-03-14T12:00Z")), min_size=5, max_size=20),
+)
+@settings(max_examples=60)
+def test_jobs_that_change_alike_have_one_answer_whenever_they_were_created(old: str, new: str, born: list[int]) -> None:
+    now = ms("2027-03-14T12:00Z")
+    before, behind = Cron(old, "America/New_York"), Cron(new, "America/New_York")
+    answers: dict[int | None, Firing] = {}
+    for since in born:
+        sides = Side(before, before, since), Side(behind, behind, since)
+        made = firing(*sides, now, 10, NEW_YORK, 1000)
+        assert answers.setdefault(begun(*sides, now), made) == made

@@ -27,7 +27,7 @@ from fleetcron.scheduler.tick import tick
 from fleetcron.store.claims import Claim
 from fleetcron.store.ends import Ended
 from fleetcron.store.history import Span
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.steering import DeadFilter
 from fleetcron.store.store import Store
 from fleetcron.worker.settling import settling

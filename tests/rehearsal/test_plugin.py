@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.blocks import ROOT, blocks
+
 pytest_plugins = ["pytester"]
 
+[OF_THE_DOCS] = [each.text for each in blocks(ROOT / "docs/learn/testing.md") if each.kind == "py"]
+[JOBS_OF_THE_README] = [each.text for each in blocks(ROOT / "README.md") if each.kind == "python"]
 TEST = """
 JOBS = '''
 jobs:
@@ -41,9 +45,10 @@ def test_pytest_finds_the_fixture_and_a_failure_can_be_read(
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: fleetcron-as-installed\nVersion: 1\n")
     (installed / "entry_points.txt").write_text(f"[pytest11]\n{name} = {module}\n")
     monkeypatch.setenv("PYTHONPATH", str(pytester.path))
-    pytester.makepyfile(TEST)
+    pytester.makepyfile(TEST, test_of_the_docs=OF_THE_DOCS)
+    pytester.mkpydir("shop").joinpath("jobs.py").write_text(JOBS_OF_THE_README)
     found = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "error")
-    found.assert_outcomes(passed=1, failed=1)
+    found.assert_outcomes(passed=2, failed=1)
     found.stdout.fnmatch_lines(["*<hourly 2027-01-04 01:00+00:00 succeeded>*"])
 
 

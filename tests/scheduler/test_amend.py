@@ -10,7 +10,7 @@ from fleetcron.errors import RefusedError
 from fleetcron.model.amendment import Amendment
 from fleetcron.model.definition import Definition
 from fleetcron.model.job import Job
-from fleetcron.model.rules import CalendarUse, CronEntry, EveryEntry, MisfireRule, OnceEntry
+from fleetcron.model.rules import CalendarUse, CronEntry, EveryEntry, MisfireRule, OnceEntry, OverlapRule
 from fleetcron.model.standing import Position, Standing
 from fleetcron.model.target import CommandTarget
 from fleetcron.model.timing import Timing
@@ -211,6 +211,19 @@ def test_what_cannot_be_is_refused_with_the_reason() -> None:
     with pytest.raises(RefusedError, match="never fires after"):
         edited(standing(HOURLY, Position(NOON)), once(NOON - HOUR), NOON, strict=True)
     assert amend.delete(over, table, NOON, "me").gaps == ()
+
+
+def test_where_only_the_latest_counts_not_all_are_caught_up() -> None:
+    """Neither by a pause, nor by a resume, nor by an edit in between: as `misfire: all` is refused."""
+    table, latest = made(HOURLY)[1], replace(HOURLY, overlap=OverlapRule("cancel_previous"))
+    with pytest.raises(RefusedError, match="with latest or skip"):
+        amend.pause(standing(latest, Position(NOON)), table, NOON, "me", "all")
+    rests = standing(latest, Position(NOON), "paused", on_resume="latest")
+    with pytest.raises(RefusedError, match="with latest or skip"):
+        amend.resume(rests, table, NOON + HOUR, "me", "all")
+    with pytest.raises(RefusedError, match="with latest or skip"):
+        edited(standing(HOURLY, Position(NOON), "paused", on_resume="all"), latest, NOON + HOUR)
+    assert amend.resume(rests, table, NOON + HOUR, "me") is not None
 
 
 def test_a_job_that_has_finished_leaves_no_gap_whatever_tables_say_later() -> None:

@@ -24,7 +24,8 @@ from fleetcron.scheduler.tables import Tables
 from fleetcron.scheduler.tick import Round, tick
 from fleetcron.steps import on_step
 from fleetcron.store.history import LedgerLine, Span
-from fleetcron.store.jobs import JobFilter, JobLine
+from fleetcron.store.job_pages import JobFilter
+from fleetcron.store.jobs import JobLine
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok
 from fleetcron.times.instants import parse_instant, to_ms

@@ -13,7 +13,7 @@ from fleetcron.model.target import CommandTarget
 from fleetcron.scheduler.tables import Tables
 from fleetcron.scheduler.tick import tick
 from fleetcron.store.history import Span
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from fleetcron.times import zones
 from fleetcron.times.instants import from_ms, iso, parse_instant, to_ms
 from tests.scheduler.world import EVERYTHING, TENANT, Slow, World, opened_world, zone_versions

@@ -28,7 +28,7 @@ from fleetcron.scheduler.tick import Round, tick
 from fleetcron.store.cursors import Advanced, Cursors, Move
 from fleetcron.store.engine import Engine
 from fleetcron.store.history import LedgerLine, Span
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok, Written
 from fleetcron.times import zones

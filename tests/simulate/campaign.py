@@ -20,7 +20,7 @@ from tests.simulate.story import told
 from tests.simulate.world import World, trace
 
 LONGEST_S = 120  # of the processor, for one world
-BATCH = 8
+BATCH = 2  # worlds in one process: forking is cheap, and the last processes of a round leave a core idle
 
 Prepare: TypeAlias = Callable[[], None]
 
@@ -164,9 +164,12 @@ def _in_the_child(wanted: Sequence[Wanted], prepare: Prepare, out: int) -> None:
     try:
         prepare()
         gc.disable()
+        known = set(sys.modules)
         for each in wanted:
             signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
             line = json.dumps(asdict(play(each))).encode() + b"\n"
+            # soak/code.py says that a world is made of what this module loads
+            assert not (late := _of_ours(set(sys.modules) - known)), f"a world has loaded {late}"
             while line:
                 line = line[os.write(out, line) :]
         code = 0
@@ -175,6 +178,10 @@ def _in_the_child(wanted: Sequence[Wanted], prepare: Prepare, out: int) -> None:
         sys.stderr.flush()
     finally:
         os._exit(code)
+
+
+def _of_ours(modules: set[str]) -> list[str]:
+    return sorted(name for name in modules if name.partition(".")[0] in ("fleetcron", "tests"))
 
 
 def bound(failures: int, worlds: int) -> str:

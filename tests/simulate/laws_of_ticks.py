@@ -8,6 +8,7 @@ from tests.simulate.record import Row
 
 _LEFT_OUT = ("skipped", "expired", "merged")
 _SLACK_MS = 200  # the clocks of a world drift a little
+_NEVER = 1 << 60
 
 
 def i1_no_tick_lost(seen: Evidence) -> Iterator[Violation]:
@@ -131,10 +132,12 @@ def _wrong_misfire(seen: Evidence, run: Row, final: Row) -> str | None:
 
 
 def i1_overlap_is_decided_by_facts(seen: Evidence) -> Iterator[Violation]:
-    """I1: a live tick is skipped for overlap exactly if the live run before it was not final when it was due. No live
-    tick is skipped because of a replayed run: where it stood in the line before may count or not."""
+    """I1: a live tick is skipped for overlap exactly if the live run before it was not final when it was due. A run
+    that was replayed is not live any more: what is decided after that looks past it. (Within the millisecond in which
+    both happened, either is right.)"""
     if seen.clock_was_set:
         return  # what was final at an instant is not told by a clock that went back
+    replayed, claimed = (_first_ms(seen.record.tables[name]) for name in ("seen_replays", "seen_claims"))
     for job_id, definition in seen.definitions.items():
         if definition.overlap.policy != "skip":
             continue
@@ -142,9 +145,13 @@ def i1_overlap_is_decided_by_facts(seen: Evidence) -> Iterator[Violation]:
         for run in sorted(seen.runs_of(job_id), key=lambda row: row["scheduled_for_ms"]):
             final = seen.first_final(run)
             if run["kind"] == "tick" and final is not None and final["lane"] == "live":
-                never_replayed = [each for each in before if each[0]["round"] == 0]
-                found = {_overlaps(some, run["run_after_ms"]) for some in (before, never_replayed)}
                 skipped = final["state"] == "skipped"
+                due_ms = run["run_after_ms"]
+                decided_ms = final["at_ms"] if skipped else claimed.get(run["run_id"], final["at_ms"])
+                found = {
+                    _overlaps([each for each in before if replayed.get(each[0]["run_id"], _NEVER) >= at_ms], due_ms)
+                    for at_ms in (decided_ms, decided_ms + 1)
+                }
                 elsewhere = (final["reason"] or "").startswith(("upstream", "misfire"))
                 if skipped and found == {False} and not elsewhere:
                     yield Violation("I1", f"run {run['run_id']} was skipped and did not overlap", run["run_id"], job_id)
@@ -152,6 +159,11 @@ def i1_overlap_is_decided_by_facts(seen: Evidence) -> Iterator[Violation]:
                 if found == {True} and not skipped and began:  # who is replayed later is never skipped
                     yield Violation("I1", f"run {run['run_id']} overlapped and was not skipped", run["run_id"], job_id)
                 before.append((run, final))
+
+
+def _first_ms(rows: list[Row]) -> dict[int, int]:
+    """By run. They are in the order in which they were written."""
+    return {row["run_id"]: row["at_ms"] for row in reversed(rows)}
 
 
 def _overlaps(before: list[tuple[Row, Row]], due_ms: int) -> bool:

@@ -21,7 +21,6 @@ class Network:
     aimed: dict[str, tuple[str, float]] = field(default_factory=dict)  # by verb: there, back, late, slow; and a share
 
     def trip(self, process: str, verb: str) -> Trip:
-        slot = process.partition(".")[0]
         there_s: float | None = self._delay_s()
         back_s: float | None = self._delay_s()
         if self.late and self.chance.random() < self.late:  # carried out long after its sender gave up
@@ -36,6 +35,7 @@ class Network:
                     return Trip(there_s, None)
                 case "slow":
                     return Trip(there_s, 0.95 * self.deadline_s)
+        slot = process.partition(".")[0]
         if slot in self.no_way_there or (self.lost_there and self.chance.random() < self.lost_there):
             there_s = None
         if slot in self.no_way_back or (self.lost_back and self.chance.random() < self.lost_back):

@@ -20,6 +20,7 @@ CREATE TABLE seen_wrongs (law TEXT, run_id INTEGER, what TEXT, at_ms INTEGER);
 CREATE TABLE seen_created (run_id INTEGER PRIMARY KEY, job_id TEXT, scheduled_for_ms INTEGER, kind TEXT);
 CREATE TABLE seen_withdrawn (run_id INTEGER PRIMARY KEY, at_ms INTEGER);
 CREATE TABLE seen_claims (run_id INTEGER, attempt INTEGER, node_id TEXT, at_ms INTEGER);
+CREATE TABLE seen_replays (run_id INTEGER, at_ms INTEGER);
 CREATE TABLE seen_cancels (run_id INTEGER, attempt INTEGER, reason TEXT, at_ms INTEGER);
 CREATE TABLE seen_attempts (run_id INTEGER, attempt INTEGER, node_id TEXT, outcome TEXT, at_ms INTEGER);
 CREATE TABLE seen_beats (node_id TEXT PRIMARY KEY, at_ms INTEGER);
@@ -37,6 +38,8 @@ CREATE TRIGGER seen_final AFTER UPDATE OF finished_ms ON runs
 WHEN OLD.finished_ms IS NULL AND NEW.finished_ms IS NOT NULL
 BEGIN INSERT INTO seen_finals VALUES (NEW.run_id, NEW.round, NEW.state, NEW.finished_ms, NEW.lane, NEW.reason,
     seen_ms()); END;
+CREATE TRIGGER seen_replay AFTER UPDATE OF round ON runs WHEN NEW.round > OLD.round
+BEGIN INSERT INTO seen_replays VALUES (NEW.run_id, seen_ms()); END;
 CREATE TRIGGER seen_change AFTER UPDATE ON runs WHEN OLD.finished_ms IS NOT NULL
     AND NOT (NEW.finished_ms IS NULL AND NEW.round = OLD.round + 1 AND OLD.state IN ('dead', 'cancelled'))
     AND (NEW.state, NEW.finished_ms, NEW.attempt, NEW.failures, NEW.losses, NEW.round, NEW.reason, NEW.started_ms)
@@ -76,8 +79,8 @@ BEGIN INSERT INTO seen_cancels VALUES (NEW.run_id, NEW.attempt, NEW.cancel, seen
 
 _TABLES: Final = (
     "jobs", "job_revisions", "runs", "ledger", "gaps", "attempts", "events", "queue", "upcoming", "leases", "cursors",
-    "seen_finals", "seen_wrongs", "seen_created", "seen_withdrawn", "seen_claims", "seen_cancels", "seen_attempts",
-    "seen_burials",
+    "seen_finals", "seen_wrongs", "seen_created", "seen_withdrawn", "seen_claims", "seen_replays", "seen_cancels",
+    "seen_attempts", "seen_burials",
 )  # fmt: skip
 
 

@@ -2,18 +2,17 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
 import click
 
 from tests.simulate.campaign import Result, bound
+from tests.soak.code import WORLDS, fingerprint
 
-_ROOT = Path(__file__).parents[2]
 _EVERY = 50  # worlds between two lines, where there is no terminal
 
 
@@ -28,7 +27,7 @@ class Tally:
     cpu_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self._code = code()
+        self._code = fingerprint(WORLDS)
         self._before = 0
         if self.file is None:
             return
@@ -83,13 +82,3 @@ def progress(tally: Tally) -> Iterator[Show]:
 def _lines(tally: Tally) -> None:
     if tally.count % _EVERY == 0 or tally.count == len(tally.seeds):
         print(f"{tally.count}/{len(tally.seeds)}: {tally}", file=sys.stderr, flush=True)
-
-
-def code(folders: Sequence[str] = ("src", "tests/simulate", "tests/scheduler", "tests/times")) -> str:
-    """What was found with other code says nothing about this one."""
-    found = sha256()
-    for folder in folders:
-        for path in sorted((_ROOT / folder).rglob("*")):
-            if path.suffix in (".py", ".sql"):
-                found.update(f"{path}\n".encode() + path.read_bytes())
-    return found.hexdigest()[:16]

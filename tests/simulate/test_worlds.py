@@ -10,11 +10,12 @@ from fleetcron.model.rules import CronEntry, EveryEntry, OnceEntry
 from tests.simulate.campaign import bound
 from tests.simulate.playing import answers, asked
 from tests.simulate.scenario import ASKING, KINDS, drawn
+from tests.soak.code import WORLDS as CODE
 from tests.soak.rounds import Soak, Tally
 
 SHARES = 5
 WORLDS = 10  # of each share
-SOAK, A_ROUND = 10_000, 20
+SOAK, A_ROUND = 10_000, 50
 BROKEN = {"I1": "lost", "I2": "duplicated", "I3": "concurrent", "I4": "early", "I9": "stale"}
 
 
@@ -82,7 +83,7 @@ def test_taking_a_fault_away_leaves_the_rest_as_it_was() -> None:
 @pytest.mark.timeout(0)
 def test_ten_thousand_worlds(soak: Soak) -> None:
     """What is done is written down after every round; each failure has its story, and how to play it again."""
-    suite = soak.suite("simulated worlds", "sqlite", goal={"world": SOAK}, seed=0)
+    suite = soak.suite("simulated worlds", "sqlite", goal={"world": SOAK}, seed=0, made_of=CODE)
     for number in suite.rounds(SOAK // A_ROUND):
         found, done = Tally(), 0
         seeds = f"{number * A_ROUND}:{(number + 1) * A_ROUND}"

@@ -13,17 +13,18 @@ from tests.simulate import bad_ends, bad_leases, bad_plans
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """`faults` are those that its worlds have. `hidden`: why nobody can catch it; None: somebody must. `kind` of world:
-    dense, plain or crowded."""
+    """`faults` are those that its worlds have. `hidden`: the proof that its worlds cannot differ from those of the code
+    as it is, so that nobody can catch it; None: somebody must. `bared_by`: the variants in which what hides it is gone
+    too, which must be caught. `kind` of world: dense, plain or crowded."""
 
     what: str
     apply: Callable[[], None]
     faults: tuple[str, ...]
     hidden: str | None = None
+    bared_by: tuple[str, ...] = ()
     kind: str = "dense"
 
 
-_SERIAL: Final = "one transaction at a time decides in these worlds, so what was read is still true when it is written"
 VARIANTS: Final[dict[str, Variant]] = {
     "finish_by_run_only": Variant("a finish matches the run alone", bad_ends.finish_by_run_only, ("freeze", "cut")),
     "finish_by_state_only": Variant("a finish matches whatever runs", bad_ends.finish_by_state_only, ("freeze", "cut")),
@@ -34,7 +35,10 @@ VARIANTS: Final[dict[str, Variant]] = {
         "a finish matches run and attempt",
         bad_ends.finish_without_owner,
         ("freeze", "cut"),
+        # A claim raises the number of the run in the transaction that makes its lease, and nothing ever lowers it; so
+        # for any (run, attempt) there is one lease in all of time, and one owner of it. Whoever matches both is him.
         "no two nodes ever have the same attempt of a run: the number alone is the fence",
+        ("finish_by_run_only", "attempt_number_stays"),
     ),
     "unknown_is_failed": Variant("a lost reply counts as a failure", bad_ends.unknown_is_failed, ("lossy",)),
     "attempt_number_stays": Variant(
@@ -68,13 +72,22 @@ VARIANTS: Final[dict[str, Variant]] = {
         "a lease counts from the reply",
         bad_leases.renewal_counts_from_the_reply,
         ("slow", "freeze", "cut"),
+        # The work stops at reply + ttl - margin. A call ends after 1 s here, and the margin is 1.6 s or more (ttl / 5):
+        # so it stops before sent + ttl, and nobody takes over before that: a watcher counts a whole ttl from a beat
+        # that was written after it was sent. (Settings allow a call ttl / 4: there the difference would count.)
         "replies come within the deadline of a call, and the margin is longer than that",
+        ("reply_counts_and_no_margin",),
     ),
     "no_margin": Variant(
         "work stops when the lease ends",
         bad_leases.no_margin,
         ("cut",),
+        # The work stops at sent + ttl. A watcher has seen the beat at written >= sent + the way there, counts a ttl
+        # from then on its own steady clock, asks to bury, and only then somebody claims: three more ways. Steady clocks
+        # differ by less than 100 ppm (3 ms in 30 s), and here handlers end at the instant at which they are ended. The
+        # margin is for what a real machine adds to that: a process that is slow to die, a thread that gets no turn.
         "a lease counts from when its renewal was sent, whoever watches it from when he saw it: that is later",
+        ("reply_counts_and_no_margin",),
     ),
     "reply_counts_and_no_margin": Variant(
         "a lease counts from the reply, and there is no margin", bad_leases.reply_counts_and_no_margin, ("aimed", "cut")
@@ -89,7 +102,10 @@ VARIANTS: Final[dict[str, Variant]] = {
         "a lost lease stops nothing, but handlers are not allowed to go on",
         bad_leases.lost_lease_stops_nothing,
         ("cut",),
+        # Each renewal allows the handlers to go on until a quarter of the margin before its lease is over; who does
+        # not renew allows nothing more, and they end then, whatever the worker does.
         "the dead man's switch ends them before the lease does",
+        ("who_loses_its_lease_goes_on", "no_dead_mans_switch"),
     ),
     "no_dead_mans_switch": Variant("handlers go on without their worker", bad_leases.no_dead_mans_switch, ("freeze",)),
     "hand_back_without_owner": Variant(
@@ -112,19 +128,31 @@ VARIANTS: Final[dict[str, Variant]] = {
         "a cursor moves wherever it stands",
         bad_plans.no_compare_and_set,
         ("straggle", "freeze", "cut"),
+        # Two plans of one job can differ in their cursor only if two plan at once. Two nodes have two terms, and the
+        # fence refuses the lower one in the statement that writes. One node awaits each advance before it plans
+        # again; one without an answer is planned anew from the cursor that is read then, and its straggler inserts
+        # ticks that are there: the key takes them once.
         "the term lets one node plan a shard, and that one plans round after round",
+        ("only_the_key", "only_the_fence", "no_guard_of_ticks"),
     ),
     "no_fence": Variant(
         "a term is not checked, and held for ever",
         bad_plans.no_fence,
         ("freeze", "cut", "straggle"),
+        # A node that has lost its shard plans from a cursor that it has read. If the new one has moved it meanwhile,
+        # the compare-and-set refuses; if not, its plan is the one that the new owner would make: plans are pure. Gaps
+        # have no cursor: there the key of ticks refuses the second (without it: only_the_compare_and_set).
         "the cursor's compare-and-set refuses the same writes",
+        ("only_the_key", "only_the_compare_and_set", "no_guard_of_ticks"),
     ),
     "no_unique_tick": Variant(
         "no unique key for ticks",
         bad_plans.no_unique_tick,
         ("straggle", "freeze", "cut"),
+        # A tick is inserted by whoever moved the cursor over it, in the same transaction, and cursors move forward.
+        # Ticks of gaps are inserted by the one node whose term is valid, which cuts the gap in the same transaction.
         "the cursor's compare-and-set lets nobody plan a tick twice",
+        ("only_the_compare_and_set", "only_the_fence", "no_guard_of_ticks"),
     ),
     "only_the_key": Variant(
         "no compare-and-set, no fence", bad_plans.only_the_key, ("straggle", "freeze", "cut", "asking")
@@ -152,7 +180,15 @@ VARIANTS: Final[dict[str, Variant]] = {
     "skip_by_who_looks_when": Variant(
         "overlap is judged when somebody looks", bad_plans.skip_by_who_looks_when, ("down", "freeze", "limits")
     ),
-    "no_key_on_leases": Variant("no unique key on leases", bad_plans.no_key_on_leases, ("kill", "straggle"), _SERIAL),
+    "no_key_on_leases": Variant(
+        "no unique key on leases",
+        bad_plans.no_key_on_leases,
+        ("kill", "straggle"),
+        # The claim reads which keys are taken and writes its leases in one transaction, and SQLite runs one at a time.
+        # PostgreSQL does not: tests/faults/test_claim_interleavings.py interleaves two claims there, in each order.
+        "one transaction at a time decides in these worlds, so what was read is still true when it is written",
+        ("claim_without_looking_at_keys",),
+    ),
     "claim_without_looking_at_keys": Variant(
         "neither the key nor a look at it", bad_plans.claim_without_looking_at_keys, ()
     ),

@@ -167,9 +167,11 @@ class World:
             place.start_at_s = self.chance.uniform(0, 4)
         while True:
             for place in self.places.values():
-                if place.node is not None and place.node.is_gone:
+                if place.node is not None:
+                    if not place.node.is_gone:
+                        continue
                     self._buried(place)
-                if place.node is None and not place.is_down and self.loop.time() >= place.start_at_s:
+                if not place.is_down and self.loop.time() >= place.start_at_s:
                     self._start(place)
             await asyncio.sleep(0.25)
 

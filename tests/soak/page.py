@@ -4,38 +4,34 @@ import os
 import platform
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
-from tests.soak.rounds import KINDS, Round, read
+from tests.soak.code import fingerprint
+from tests.soak.rounds import KINDS, Round, begun, read
+from tests.soak.sums import Debt, Known, Told, bound, faults, known, short_bound, violations
 
 NAME: Final = "report.html"
-# What must be shown at least: the faults of a kind, over all suites of a store.
-OWED: Final = (
-    ("kill", "sqlite", 1000),
-    ("kill", "postgres", 1000),
-    ("database restart", None, 100),
-    ("zombie", None, 200),
-    ("black hole", None, 50),
-    ("partition", None, 50),
-    ("clock jump", None, 50),
-    ("world", None, 10_000),
-    ("story", None, 500),
-)
-PLAYED: Final = {"world", "variant", "story", "move", "deploy"}  # what is played, not done to anybody
+_BOUND: Final = "breaks a law, at 95 %"
+Cell: TypeAlias = str | int | tuple[str, str]
 STYLE: Final = """
-:root { color-scheme: light dark; --line: #8886; --soft: #8882; --good: #1a7f37; --bad: #cf222e; }
-@media (prefers-color-scheme: dark) { :root { --good: #3fb950; --bad: #ff7b72; } }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
+:root { color-scheme: light dark; --line: #8886; --soft: #8882; --good: #1a7f37; --bad: #cf222e; --open: #8a5a00; }
+@media (prefers-color-scheme: dark) { :root { --good: #3fb950; --bad: #ff7b72; --open: #d9a53a; } }
+body { font: 15px/1.5 -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif; }
+body { max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-th { background: var(--soft); font-weight: 600; } .n { text-align: right; font-variant-numeric: tabular-nums; }
+th { background: var(--soft); font-weight: 600; } td { overflow-wrap: break-word; }
+.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; } .soft { opacity: .75; }
+.open { color: var(--open); }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; font-size: .85rem; }
+details { margin: .8rem 0; } summary { cursor: pointer; }
 """
 
 
@@ -44,49 +40,6 @@ class Test:
     name: str
     outcome: str
     seconds: float
-
-
-@dataclass(frozen=True)
-class Told:
-    """All rounds of one suite on one store."""
-
-    rounds: Sequence[Round]
-
-    @property
-    def first(self) -> Round:
-        return self.rounds[0]
-
-    def sum(self, what: str) -> Counter[str]:
-        found: Counter[str] = Counter()
-        for each in self.rounds:
-            found.update(getattr(each, what))
-        return found
-
-    @property
-    def seconds(self) -> float:
-        return sum(each.seconds for each in self.rounds)
-
-
-def told(rounds: Iterable[Round]) -> list[Told]:
-    found: dict[str, list[Round]] = {}
-    for each in rounds:
-        found.setdefault(each.title, []).append(each)
-    return [Told(sorted(each, key=lambda one: one.number)) for _, each in sorted(found.items())]
-
-
-def newest(rounds: Sequence[Round]) -> list[Round]:
-    """Of the code that was last at work: what was found with another one says nothing about it."""
-    last = max(rounds, key=lambda each: each.at, default=None)
-    return [each for each in rounds if last and each.code == last.code]
-
-
-def bound(violations: int, times: int, what: str = "fault") -> str:
-    """What so many say about one more, at 95 %."""
-    if not times:
-        return "nothing is known"
-    if violations:
-        return f"{violations} in {times:,} × {what}"
-    return f"less than {3 / times:.2%} break a law, at 95 % (0 in {times:,} × {what})"
 
 
 def duration(seconds: float) -> str:
@@ -105,106 +58,134 @@ def machine() -> str:
     )
 
 
-def owed(rounds: Sequence[Round]) -> Iterator[tuple[str, int, int]]:
-    """What was to be shown, how often, and how often it was."""
-    for kind, store, least in OWED:
-        some = [each for each in rounds if store is None or each.store.startswith(store)]
-        many = "stories" if kind == "story" else f"{kind}s"
-        name = many if store is None else f"{many} on {store}"
-        yield name, least, sum(each.faults.get(kind, 0) for each in some)
-
-
-def summary(folder: Path) -> Iterator[str]:
+def summary(folder: Path, now: Callable[[str], str] = fingerprint) -> Iterator[str]:
     """For the terminal."""
-    rounds = newest(read(folder))
-    if not rounds:
+    found = known(read(folder), begun(folder), now)
+    if not found.here:
         return
-    wrong, faults = _violations(rounds), _faults(rounds)
-    yield ", ".join(f"{wrong[kind]} {kind}" for kind in KINDS) + f" in {faults.total()} faults"
-    yield ", ".join(f"{kind} {number}" for kind, number in sorted(faults.items()))
+    wrong, done = violations(found.here), faults(found.here)
+    yield ", ".join(f"{wrong[kind]} {kind}" for kind in KINDS) + f" in {done.total()} faults"
+    yield ", ".join(f"{kind} {number}" for kind, number in sorted(done.items()))
+    for debt in found.owed():
+        if debt.kind == "world" and debt.played:
+            yield f"{worlds(debt)}; {bound(debt.violations, debt.played, 'world')}"
 
 
-def write(folder: Path, tests: Sequence[Test], seconds: float) -> Path:
-    known = read(folder)
-    rounds = newest(known)
+def worlds(debt: Debt) -> str:
+    return f"{debt.played:,} {debt.name} on this code, {debt.earlier:,} on earlier code"
+
+
+def write(folder: Path, tests: Sequence[Test], seconds: float, now: Callable[[str], str] = fingerprint) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / NAME
-    path.write_text("".join(_page(rounds, len(known) - len(rounds), tests, seconds)))
+    path.write_text("".join(_page(known(read(folder), begun(folder), now), tests, seconds)))
     return path
 
 
-def _violations(rounds: Iterable[Round]) -> Counter[str]:
-    return sum((Counter(each.violations) for each in rounds), Counter())
-
-
-def _faults(rounds: Iterable[Round]) -> Counter[str]:
-    """What was done to somebody."""
-    found: Counter[str] = sum((Counter(each.faults) for each in rounds), Counter())
-    return Counter({kind: number for kind, number in found.items() if kind not in PLAYED})
-
-
-def _page(rounds: Sequence[Round], others: int, tests: Sequence[Test], seconds: float) -> Iterator[str]:
-    wrong, faults = _violations(rounds), _faults(rounds)
+def _page(found: Known, tests: Sequence[Test], seconds: float) -> Iterator[str]:
     yield "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
     yield f"<title>fleetcron: the long suites</title><style>{STYLE}</style><h1>The long suites</h1>"
     yield f"<p class=soft>{escape(f'{datetime.now(UTC):%Y-%m-%d %H:%M} UTC · {machine()}')}</p>"
-    counts = ", ".join(f"<b class={'bad' if wrong[kind] else 'good'}>{wrong[kind]} {kind}</b>" for kind in KINDS)
-    yield f"<p>{counts} in {faults.total():,} faults: {escape(bound(wrong.total(), faults.total()))}.</p>"
+    yield from _headline(found)
+    yield "<h2>What is to be shown</h2>"
+    heads = ("what", "at least", "done on this code", "played on earlier code", _BOUND)
+    yield from _table(heads, map(_debt, found.owed()))
+    if found.here:
+        yield "<h2>Suites on this code</h2>"
+        heads = ("suite", "faults", "rounds", "bad", "unjudged", "ticks", "runs", "attempts", "violations", "took")
+        yield from _table((*heads, "seed", _BOUND), (_row(each) for each in found.suites() if each.here))
+        yield "<p class=soft>A bad round is played again; it stays in all sums, and among what broke."
+        yield " Unjudged rounds were stopped, or their test had a fault of its own.</p>"
+    others = [f"{each.title}: {_plays(each.earlier)}" for each in found.suites() if each.earlier]
     if others:
-        yield f"<p class=soft>{others} rounds were done with other code and are not counted.</p>"
-    yield "<h2>What was to be shown</h2>"
-    yield from _table(
-        ("faults", "at least", "done"),
-        ((name, least, (f"{done:,}", "good" if done >= least else "bad")) for name, least, done in owed(rounds)),
-    )
-    yield "<h2>Suites</h2>"
-    heads = ("suite", "faults", "rounds", "ticks", "runs", "attempts", *KINDS, "took", "seed", "bound")
-    yield from _table(heads, map(_row, told(rounds)))
-    notes = {note: each.title for each in rounds for note in each.notes}
+        yield f"<p class=soft>Rounds on earlier code, which count for nothing here: {escape('; '.join(others))}.</p>"
+    notes = {note: each.title for each in found.here for note in each.notes}
     if notes:
-        yield "<ul>" + "".join(f"<li>{escape(title)}: {escape(note)}</li>" for note, title in notes.items()) + "</ul>"
-    if wrong:
-        yield "<h2>What broke</h2><ul>"
-        yield from (
-            f"<li>{escape(f'{each.title}, round {each.number}: {what}')}</li>" for each in rounds for what in each.wrong
-        )
-        yield "</ul>"
+        yield f"<details><summary>{len(notes)} remarks of the suites</summary><ul>"
+        yield from (f"<li>{escape(title)}: {escape(note)}</li>" for note, title in notes.items())
+        yield "</ul></details>"
+    yield from _broken("What broke on this code", found.here)
+    yield from _broken("What broke on earlier code", found.earlier)
     if tests:
-        passed = Counter(each.outcome for each in tests)
-        text = ", ".join(f"{number} {outcome}" for outcome, number in sorted(passed.items()))
-        yield f"<h2>All long tests of this call</h2><p>{text} in {duration(seconds)}.</p>"
-        slowest = sorted(tests, key=lambda each: (each.outcome == "passed", -each.seconds))
-        yield from _table(
-            ("test", "outcome", "took"),
-            (
-                (each.name, (each.outcome, "good" if each.outcome == "passed" else "bad"), duration(each.seconds))
-                for each in slowest
-            ),
-        )
+        yield from _tests(tests, seconds)
     yield "</html>\n"
 
 
-Cell = str | int | tuple[str, str]
+def _headline(found: Known) -> Iterator[str]:
+    wrong, done = violations(found.here), faults(found.here)
+    if not found.here:
+        yield "<p class=open>Nothing has been played on this code yet.</p>"
+        return
+    counts = ", ".join(f"<b class={'bad' if wrong[kind] else 'good'}>{wrong[kind]} {kind}</b>" for kind in KINDS)
+    yield f"<p>{counts} in {done.total():,} faults: {escape(bound(wrong.total(), done.total()))}.</p>"
+    for debt in found.owed():
+        if debt.kind == "world":
+            yield f"<p>{worlds(debt)}: {escape(bound(debt.violations, debt.played, 'world'))}.</p>"
+
+
+def _debt(debt: Debt) -> Iterator[Cell]:
+    yield debt.name
+    yield debt.least
+    yield f"{debt.done:,}", "good" if debt.done >= debt.least else "open"
+    yield debt.earlier
+    yield short_bound(debt.violations, debt.played), "bad" if debt.violations else ""
 
 
 def _row(suite: Told) -> Iterator[Cell]:
-    faults, counted, wrong = suite.sum("faults"), suite.sum("counted"), suite.sum("violations")
-    yield suite.first.title
-    yield ", ".join(f"{number:,} {kind}" for kind, number in sorted(faults.items()))
-    good = sum(each.is_good for each in suite.rounds)
-    yield f"{good}/{suite.first.of}", "good" if good == suite.first.of else "bad"
+    done, counted, wrong = suite.sum("faults"), suite.sum("counted"), suite.sum("violations")
+    yield suite.title
+    yield ", ".join(f"{number:,} {kind}" for kind, number in sorted(done.items())) or "–"
+    yield f"{suite.good}/{suite.first.of}", "good" if suite.good == suite.first.of else "open"
+    yield f"{suite.bad}", "bad" if suite.bad else "good"
+    yield f"{suite.unjudged}", "open" if suite.unjudged else "good"
     yield from (counted[what] for what in ("ticks", "runs", "attempts"))
-    yield from ((f"{wrong[kind]}", "bad" if wrong[kind] else "good") for kind in KINDS)
-    yield duration(suite.seconds)
-    yield str(suite.first.seed)
-    kind = next(iter(suite.first.goal))
-    yield bound(wrong.total(), faults[kind], kind)
+    yield ", ".join(f"{wrong[kind]} {kind}" for kind in KINDS if wrong[kind]) or "0", "bad" if wrong else "good"
+    yield duration(suite.seconds), ""
+    yield suite.first.seed
+    yield short_bound(wrong.total(), done[next(iter(suite.first.goal))]), "bad" if wrong else ""
+
+
+def _plays(rounds: Sequence[Round]) -> str:
+    bad = sum(not each.is_good for each in rounds)
+    return f"{len(rounds)} ({bad} bad)" if bad else f"{len(rounds)}"
+
+
+def _broken(title: str, rounds: Sequence[Round]) -> Iterator[str]:
+    bad = [each for each in rounds if not each.is_good]
+    if not bad:
+        return
+    latest = {(each.title, each.number, each.code): each for each in rounds}
+    yield f"<h2>{escape(title)}</h2><ul>"
+    for each in bad:
+        again = latest[each.title, each.number, each.code]
+        after = " (good when it was played again)" if again.is_good else ""
+        kinds = ", ".join(f"{number} {kind}" for kind, number in each.violations.items())
+        yield f"<li><b class=bad>{escape(f'{each.title}, round {each.number}: {kinds}')}</b>{after}"
+        yield "".join(f"<pre>{escape(what)}</pre>" for what in each.wrong) + "</li>"
+    yield "</ul>"
+
+
+def _tests(tests: Sequence[Test], seconds: float) -> Iterator[str]:
+    passed = Counter(each.outcome for each in tests)
+    text = ", ".join(f"{number} {outcome}" for outcome, number in sorted(passed.items()))
+    yield f"<h2>All long tests of this call</h2><p>{text} in {duration(seconds)}.</p>"
+    slowest = sorted(tests, key=lambda each: (each.outcome == "passed", -each.seconds))
+    yield from _table(
+        ("test", "outcome", "took"),
+        (
+            (each.name, (each.outcome, "good" if each.outcome == "passed" else "bad"), duration(each.seconds))
+            for each in slowest
+        ),
+    )
 
 
 def _table(heads: Sequence[str], rows: Iterable[Iterable[Cell]]) -> Iterator[str]:
-    yield "<div class=wide><table><tr>" + "".join(f"<th>{escape(head)}</th>" for head in heads) + "</tr>"
-    for row in rows:
-        yield "<tr>" + "".join(map(_cell, row)) + "</tr>"
+    cells = [list(row) for row in rows]
+    numbers = {at for row in cells for at, cell in enumerate(row) if not isinstance(cell, str)}
+    yield "<div class=wide><table><tr>"
+    yield "".join(f"<th{' class=n' if at in numbers else ''}>{escape(head)}</th>" for at, head in enumerate(heads))
+    yield "</tr>"
+    yield from (f"<tr>{''.join(map(_cell, row))}</tr>" for row in cells)
     yield "</table></div>"
 
 

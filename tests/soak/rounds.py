@@ -8,30 +8,29 @@
         suite.check()
 
 A round that was good is not done again by the next call with the same code: whoever stops a long suite goes on where
-it was. What is known is in `build/soak`; `plugin.py` shows it while it happens, `page.py` makes a page of it.
+it was. Every play of a round is kept, and a bad one that is played again stays bad in the sums. What is known is in
+`build/soak`; `plugin.py` shows it while it happens, `page.py` makes a page of it.
 """
 
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from time import monotonic, time
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[2]
+from tests.soak.code import ROOT, fingerprint
+
 FOLDER: Final = ROOT / "build" / "soak"
+BEGUN: Final = "begun.jsonl"
+OVER: Final = "rounds.jsonl"
 SHOWN: Final = 10  # of the violations of a round
 KINDS: Final = ("lost", "duplicated", "concurrent", "early", "stale", "other")
-# what a round was done with: another code says nothing about this one
-SOURCES: Final = (
-    "src", "tests/faults", "tests/proof", "tests/scheduler", "tests/services", "tests/simulate", "tests/times"
-)  # fmt: skip
 
 
 class Verdict(Protocol):
@@ -63,6 +62,7 @@ class Round:
     code: str
     notes: Sequence[str] = ()  # what the reader must know: how it was done here
     wrong: Sequence[str] = ()  # the first of the violations, in words
+    made_of: str = ""  # what `code` is the fingerprint of
 
     @property
     def is_good(self) -> bool:
@@ -104,10 +104,12 @@ class Tally:
 
 
 class Suite:
-    def __init__(self, folder: Path, code: str, suite: str, store: str, goal: Mapping[str, int], seed: int) -> None:
+    def __init__(
+        self, folder: Path, code: str, suite: str, store: str, goal: Mapping[str, int], seed: int, made_of: str = ""
+    ) -> None:
         self.suite, self.store, self.goal, self.seed = suite, store, goal, seed
         self.notes: list[str] = []
-        self._folder, self._code = folder, code
+        self._folder, self._code, self._made_of = folder, code, made_of
         self._of = self._number = 0
         self._began_s = monotonic()
         self._known = [each for each in read(folder) if (each.suite, each.store, each.code) == (suite, store, code)]
@@ -117,10 +119,11 @@ class Suite:
     def rounds(self, of: int) -> Iterator[int]:
         """Those that are not done yet; a bad one is done again."""
         self._of = of
-        good = {each.number for each in self._known if each.is_good}
+        good = {each.number for each in last(self._known) if each.is_good}
         try:
             for number in (number for number in range(of) if number not in good):
                 self._number, self._began_s = number, monotonic()
+                self._append(BEGUN, {"title": f"{self.suite} ({self.store})", "number": number, "code": self._code})
                 self.tell(0)
                 yield number
         finally:
@@ -143,58 +146,64 @@ class Suite:
         found = Round(
             self.suite, self.store, self._number, self._of, self.seed, dict(self.goal), dict(faults),
             dict(verdict.counted), kinds, round(monotonic() - self._began_s, 2), time(), self._code, list(self.notes),
-            verdict.wrong[:SHOWN],
+            verdict.wrong[:SHOWN], self._made_of,
         )  # fmt: skip
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with (self._folder / "rounds.jsonl").open("a") as file:
-            file.write(json.dumps(asdict(found)) + "\n")
-        self._known = [each for each in self._known if each.number != found.number] + [found]
+        self._append(OVER, asdict(found))
+        self._known.append(found)
         self.tell(0)
         assert found.is_good, "\n".join([f"{found.title}, round {found.number}: {kinds}", *found.wrong])
 
     def check(self) -> None:
         """All rounds together have done what was to be done."""
         done: Counter[str] = Counter()
-        for each in self._known:
+        for each in last(self._known):
             done.update(each.faults)
         assert {kind: min(done[kind], goal) for kind, goal in self.goal.items()} == dict(self.goal)
 
     def counted(self) -> Counter[str]:
         """Over all rounds, also those of an earlier call."""
         found: Counter[str] = Counter()
-        for each in self._known:
+        for each in last(self._known):
             found.update(each.counted)
         return found
 
     def _done(self) -> int:
         kind = next(iter(self.goal))
-        return sum(each.faults.get(kind, 0) for each in self._known if each.is_good)
+        return sum(each.faults.get(kind, 0) for each in last(self._known) if each.is_good)
+
+    def _append(self, name: str, row: Mapping[str, object]) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / name).open("a") as file:
+            file.write(json.dumps(row) + "\n")
 
 
 def read(folder: Path) -> list[Round]:
+    """Every play of every round, also of those that were played again."""
+    return [Round(**row) for row in _rows(folder / OVER)]
+
+
+def last(rounds: Iterable[Round]) -> list[Round]:
     """The last word about each round."""
-    file = folder / "rounds.jsonl"
-    rows = [Round(**json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
-    return list({(each.suite, each.store, each.number, each.code): each for each in rows}.values())
+    return list({(each.suite, each.store, each.number, each.code): each for each in rounds}.values())
 
 
-def fingerprint() -> str:
-    """Of everything that a round is done with."""
-    found = sha256()
-    for path in sorted(path for source in SOURCES for path in (ROOT / source).rglob("*")):
-        if path.suffix in (".py", ".sql"):
-            found.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
-    return found.hexdigest()[:16]
+def begun(folder: Path) -> Counter[tuple[str, str]]:
+    """How many rounds were begun, by title and code. What was not judged was stopped, or its test had a fault."""
+    return Counter((row["title"], row["code"]) for row in _rows(folder / BEGUN))
+
+
+def _rows(file: Path) -> Iterator[dict[str, Any]]:
+    yield from map(json.loads, file.read_text().splitlines() if file.exists() else ())
 
 
 class Soak:
     def __init__(self, folder: Path = FOLDER) -> None:
         self.folder = folder
-        self.code = fingerprint()
 
-    def suite(self, suite: str, store: str, *, goal: Mapping[str, int], seed: int) -> Suite:
-        """`goal` says how many faults there must be of each kind; the first one is what a watcher is told about."""
-        return Suite(self.folder, self.code, suite, store, goal, seed)
+    def suite(self, suite: str, store: str, *, goal: Mapping[str, int], seed: int, made_of: str = "") -> Suite:
+        """`goal` says how many faults there must be of each kind; the first one is what a watcher is told about.
+        `made_of` are the modules that its rounds are played with, if they are not everything (`code.py`)."""
+        return Suite(self.folder, fingerprint(made_of), suite, store, goal, seed, made_of)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from fleetcron.model.rules import OverlapRule
 from fleetcron.store.history import Span
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from tests.store.check_attempts import floor
 from tests.store.floor import MINUTE
 
@@ -90,5 +90,5 @@ async def when_what_a_worker_holds_could_begin(w: "World") -> None:
     claimed_ms = f.now
     await w.clock.advance(500)
     found = await w.store.workers.begun("n")
-    assert (found.now_ms, found.earliest) == (claimed_ms + 500, {(run.run_id, 1): claimed_ms})
-    assert (await w.store.workers.begun("other")).earliest == {}
+    assert (found.now_ms, found.held) == (claimed_ms + 500, [(run.run_id, 1, "default", "live", claimed_ms)])
+    assert (await w.store.workers.begun("other")).held == []

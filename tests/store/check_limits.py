@@ -266,6 +266,7 @@ async def pools_are_listed_with_their_workers(w: "World") -> None:
     assert (reports.pool, reports.workers, reports.worker_slots) == (Pool("reports"), 2, 12)
     assert (reports.usage.jobs, reports.usage.in_flight, reports.usage.queued) == (1, 1, 2)
     assert (dict(reports.usage.by_type), dict(reports.usage.waiting)) == ({"export": 1}, {"quota_type": 1, "": 1})
+    assert (reports.usage.due_ms, mail.usage.due_ms) == (NOW, None)  # of the one that waits for a slot
     assert (mail.pool.name, mail.workers, mail.worker_slots) == ("mail", 1, 2)
     assert (idle.pool.slots, idle.workers) == (4, 0)
     await w.clock.set(NOW + 10_000)

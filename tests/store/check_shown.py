@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from fleetcron.model.outcome import Fault, Lost
 from fleetcron.model.rules import OverlapRule
 from fleetcron.store.history import Discarded, Span
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from tests.store.check_attempts import Chunk, floor
 from tests.store.engines import change
 from tests.store.floor import MINUTE, ok

@@ -12,7 +12,7 @@ from fleetcron.policy.settle import settle
 from fleetcron.scheduler.failing import FailureWatch
 from fleetcron.store import ends
 from fleetcron.store.history import Span
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.written import Ok, Refused
 from tests.store.engines import change
 from tests.store.floor import MINUTE, Floor, ok

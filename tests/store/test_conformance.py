@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 
 import pytest
 
@@ -25,7 +26,7 @@ from fleetcron.store.almanac import Affected, Rewind, Table
 from fleetcron.store.cursors import Advanced, Group, Move
 from fleetcron.store.gaps import Settled
 from fleetcron.store.history import Span
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.migrations import migrate, require_current, status
 from fleetcron.store.nodes import Node
 from fleetcron.store.shards import set_shards
@@ -38,6 +39,7 @@ from tests.store import (
     check_attempts,
     check_figures,
     check_limits,
+    check_shadow,
     check_shown,
     check_steering,
     check_upkeep,
@@ -349,6 +351,51 @@ async def jobs_are_listed_by_filter_and_page(w: World) -> None:
 
 
 @check
+async def jobs_are_listed_by_any_filters_together(w: World) -> None:
+    """Whatever index a page is read from, it is what a plain look at all jobs gives, page after page."""
+    made = [
+        Definition(
+            name=f"{letter}_{number % 3}%",
+            schedule=definition("a").schedule,
+            run=definition("a").run,
+            tenant=("acme", "default", "zoo")[number % 3],
+            type=("export", "report")[number % 2],
+            pool=("slow", "default")[number // 2 % 2],
+            managed_by=(None, "app:shop")[number // 3 % 2],
+        )
+        for number, letter in enumerate("abcdefghijkl")
+    ]
+    await w.desk.apply(made)
+    for each in made[::4]:
+        await w.desk.pause(each.tenant, each.name)
+    everything = sorted(made, key=lambda each: (each.tenant, each.name))
+    paused = {each.seed for each in made[::4]}
+    wishes = [
+        dict(zip(("tenant", "name", "state", "type", "pool", "managed_by", "text"), values, strict=True))
+        for values in product(
+            (None, "default", "zoo"), (None, "b_1%"), (None, "paused", "active"), (None, "report"), (None, "slow"),
+            (None, "app:shop"), (None, "_1%", "k", "1_", "%" * 60_000),
+        )
+    ]  # fmt: skip
+    for wish in wishes[::7]:  # every value meets every other
+        wanted = [
+            each.seed
+            for each in everything
+            if all(wish[field] in (None, getattr(each, field)) for field in ("tenant", "name", "type", "pool"))
+            and wish["managed_by"] in (None, each.managed_by)
+            and wish["state"] in (None, "paused" if each.seed in paused else "active")
+            and (wish["text"] or "") in each.name
+        ]
+        found: list[str] = []
+        after = None
+        while page := await w.store.jobs.list(JobFilter(**wish, after=after), 2):  # type: ignore[arg-type]
+            last = page[-1].job.definition
+            after = last.tenant, last.name
+            found += [line.job.definition.seed for line in page]
+        assert found == wanted, wish
+
+
+@check
 async def jobs_are_counted_and_named(w: World) -> None:
     """The next instant is that of the run that is planned already, if there is one."""
     first = await w.define("a")
@@ -365,6 +412,8 @@ async def jobs_are_counted_and_named(w: World) -> None:
     await w.clock.advance(1)
     second = await w.define("a")
     assert [job.job_id for job in await w.store.jobs.named("default", "a")] == [second, first]
+    assert [await w.store.jobs.name_of("default", each) for each in (first, second)] == [None, "a"]
+    assert await w.store.jobs.name_of("acme", second) is None
 
 
 # --- what the fleet plans with
@@ -533,7 +582,7 @@ async def the_schema_is_current(w: World) -> None:
 
 for more in (
     check_upstreams, check_limits, check_attempts, check_shown, check_steering, check_work, check_upkeep, check_access,
-    check_figures,
+    check_figures, check_shadow,
 ):  # fmt: skip
     CHECKS |= more.CHECKS
 

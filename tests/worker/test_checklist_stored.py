@@ -12,7 +12,7 @@ from fleetcron.model.reading import read_job
 from fleetcron.model.rules import OverlapRule, RetryRule
 from fleetcron.model.states import RunState
 from fleetcron.store.history import Span
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from fleetcron.times.instants import iso
 from tests.store.engines import change
 from tests.worker.crew import WHENEVER, Crew, job

@@ -11,7 +11,7 @@ from fleetcron.executors.context import GiveUp
 from fleetcron.model.reading import read_job
 from fleetcron.model.rules import CronEntry, MisfireRule, OnceEntry, OverlapRule
 from fleetcron.store.history import Span
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from fleetcron.times.instants import iso, to_ms
 from tests.faults.inside import Shifted
 from tests.store.engines import change

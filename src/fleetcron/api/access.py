@@ -6,13 +6,15 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Query, Request
 
+from fleetcron.api import session_cookie
 from fleetcron.api.context import Context
 from fleetcron.api.problems import Problem, not_found
-from fleetcron.model.access import EVERY_POOL, Credential, Role, read_key
+from fleetcron.model.access import EVERY_POOL, Credential, Role, SessionToken, read_key
 from fleetcron.model.tenant import DEFAULT_TENANT
 from fleetcron.policy import access
-from fleetcron.policy.access import Refusal
+from fleetcron.policy.access import Refusal, Turn
 from fleetcron.store.keys import KeyFilter
+from fleetcron.store.sessions import Session
 
 OPEN_HEADER: Final = "Fleetcron-Open-Access"
 OPEN_WORDS: Final = "no API key exists: everybody on this machine is admin; fleetcron keys create NAME --role admin"
@@ -22,10 +24,12 @@ _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="fleetcron"'}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`is_open`: there is no key at all, and whoever asks sits on this machine."""
+    """`is_open`: there is no key at all, and whoever asks sits on this machine. With a session: who logged in."""
 
     credential: Credential
     is_open: bool = False
+    session: Session | None = None
+    token: SessionToken | None = None
 
     @property
     def actor(self) -> str:
@@ -64,17 +68,31 @@ class Caller:
             raise Problem(404, "not found: it belongs to the whole fleet, and this key to one tenant")
 
 
+def limit_logins(context: Context, request: Request) -> None:
+    """Before a key is looked at. Keys cannot be guessed; whoever tries costs the database little, and is heard of."""
+    turn = context.logins.take(address_of(request), None, context.clock.monotonic_ms())
+    _in_turn(turn, "too many logins from this address")
+
+
+def address_of(request: Request) -> str:
+    return request.client.host if request.client is not None else "-"
+
+
+def _in_turn(turn: Turn, why: str) -> None:
+    if not turn.allowed:
+        seconds = max(1, -(-turn.retry_after_ms // 1000))
+        raise Problem(429, f"{why}; try again in {seconds} s", headers={"Retry-After": str(seconds)})
+
+
 async def identify(context: Context, request: Request, role: Role) -> Caller:
     """Whoever asks, if he may. Everything that is refused is refused here, before the body is looked at."""
     caller = await _caller(context, request)
     if not caller.is_open:
         turn = context.limiter.take(caller.key_id, caller.credential.rate_per_minute, context.clock.monotonic_ms())
-        if not turn.allowed:
-            seconds = max(1, -(-turn.retry_after_ms // 1000))
-            raise Problem(
-                429, f"this key has asked too often; try again in {seconds} s", headers={"Retry-After": str(seconds)}
-            )
+        _in_turn(turn, "this key has asked too often")
         context.uses.note(caller.key_id, context.clock.monotonic_ms())
+    if caller.token is not None:
+        session_cookie.refuse_forgery(request, caller.token)
     if not caller.may(role):
         raise Problem(403, f"that takes the role {role}, and this key is of the role {caller.credential.role}")
     return caller
@@ -83,7 +101,8 @@ async def identify(context: Context, request: Request, role: Role) -> Caller:
 async def _caller(context: Context, request: Request) -> Caller:
     header = request.headers.get("authorization")
     if header is None:
-        return await _without_key(context, request)
+        token = session_cookie.presented(request)
+        return await _without_key(context, request) if token is None else await _logged_in(context, request, token)
     scheme, _, text = header.partition(" ")
     key = read_key(text.strip()) if scheme.lower() == "bearer" else None
     if key is None:
@@ -96,14 +115,24 @@ async def _caller(context: Context, request: Request) -> Caller:
     return Caller(verified)
 
 
-async def _without_key(context: Context, request: Request) -> Caller:
+async def _logged_in(context: Context, request: Request, token: SessionToken) -> Caller:
+    session = await context.store.sessions.find(token.digest)
+    if session is None:
+        return await _without_key(context, request, "the session has ended; log in again: POST /api/v1/session")
+    context.has_keys = True
+    return Caller(session.credential, session=session, token=token)
+
+
+async def _without_key(
+    context: Context, request: Request, why: str = "send a key: Authorization: Bearer fck_…"
+) -> Caller:
     if context.open_to_all and not context.has_keys:
         context.has_keys = bool((await context.store.keys.list(KeyFilter(), 1)).keys)  # also one that is revoked
         if not context.has_keys:
             _refuse_other_sites(request)
             request.scope["fleetcron.headers"].append((OPEN_HEADER, OPEN_WORDS))
             return Caller(_NOBODY, is_open=True)
-    raise Problem(401, "send a key: Authorization: Bearer fck_…", headers=_CHALLENGE)
+    raise Problem(401, why, headers=_CHALLENGE)
 
 
 def _refuse_other_sites(request: Request) -> None:
@@ -112,10 +141,7 @@ def _refuse_other_sites(request: Request) -> None:
     host = request.headers.get("host", "").rpartition("@")[2]
     if not is_loopback(_name_of(host)):
         raise Problem(403, f"without a key only names of this machine are served, not {host[:100]!r}")
-    origin = request.headers.get("origin")
-    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin") or (
-        origin is not None and origin.partition("://")[2] != host
-    ):
+    if session_cookie.is_of_another_site(request):
         raise Problem(403, "without a key other sites are not served")
 
 

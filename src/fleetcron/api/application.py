@@ -5,6 +5,7 @@ from typing import Any, Final
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from fleetcron import __version__
@@ -22,17 +23,23 @@ from fleetcron.api import (
     run_log,
     run_steering,
     runs,
+    sessions,
+    shadow,
     system,
+    worker_claims,
     workers,
 )
 from fleetcron.api.context import Context
 from fleetcron.api.envelope import Envelope
 from fleetcron.api.problems import ProblemDetails
-from fleetcron.api.routing import ROLE, answer
+from fleetcron.api.routing import LOGIN, ROLE, answer
+from fleetcron.api.session_cookie import CSRF_HEADER, NAME
+from fleetcron.model.access import Role
 
 _ROUTERS: Final = (
     system.router,
     me.routes,
+    sessions.routes,
     jobs.routes,
     job_steering.routes,
     job_looks.routes,
@@ -42,11 +49,14 @@ _ROUTERS: Final = (
     run_log.routes,
     run_steering.routes,
     past.routes,
+    shadow.routes,
     fleet.routes,
     holds.routes,
     keys.routes,
     workers.routes,
+    worker_claims.routes,
 )
+_SESSION: Final = "of POST /session; whatever changes something needs its `csrf` too, as the header"
 _ABOUT: Final = """Jobs, runs and everything around them.
 
 Errors are `application/problem+json` (RFC 9457): every mistake at once, each with a JSON pointer. Lists are cut into
@@ -65,6 +75,7 @@ def create_app(context: Context) -> FastAPI:
         redoc_url=None,
         openapi_url="/openapi.json",
         redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
     )
     app.state.context = context
     for router in _ROUTERS:
@@ -76,9 +87,25 @@ def create_app(context: Context) -> FastAPI:
     return app
 
 
+def _operation_id(route: APIRoute) -> str:
+    """What a generated client calls it: the name of the function, such as `create_job`."""
+    return route.name
+
+
 async def _told(request: Request, error: Exception) -> Response:
     """What goes wrong before a route is found, or within one that needs no key."""
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        error.headers = {"Allow": ", ".join(_methods(request.scope["path"]))}
     return answer(request, error)
+
+
+def _methods(path: str) -> list[str]:
+    """All that a path knows. Each is a route of its own, and the first that is met knows its own alone. Of
+    /jobs/batch it is what the document has under that path, not what a job of that name would have."""
+    found = [route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    there = [route for route in found if route.path == path]
+    there = there or [route for route in found if route.path_regex.match(path)]
+    return sorted({method for route in there for method in route.methods or ()})
 
 
 def _described(app: FastAPI) -> dict[str, Any]:
@@ -91,11 +118,15 @@ def _described(app: FastAPI) -> dict[str, Any]:
     schemas = parts.setdefault("schemas", {})
     shape = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas.update(shape.pop("$defs", {}))
-    schemas["Problem"] = shape
-    parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer", "description": "an API key: fck_…"}}
+    schemas["Problem"] = {**shape, "title": "Problem"}
+    parts["securitySchemes"] = {
+        "key": {"type": "http", "scheme": "bearer", "description": "an API key: fck_…"},
+        "session": {"type": "apiKey", "in": "cookie", "name": NAME, "description": f"{_SESSION} {CSRF_HEADER}"},
+    }
     for operations in found["paths"].values():
         for operation in operations.values():
             if ROLE in operation:
-                operation["security"] = [{"key": []}]
+                only_key = operation[ROLE] == Role.WORKER or LOGIN in operation
+                operation["security"] = [{"key": []}] if only_key else [{"key": []}, {"session": []}]
     app.openapi_schema = found
     return found

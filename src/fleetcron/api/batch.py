@@ -13,7 +13,7 @@ from fastapi import Query, Request
 
 from fleetcron.api import job_shapes as shapes
 from fleetcron.api.access import Caller, Tenant, TheCaller, TheContext
-from fleetcron.api.bodies import read_json
+from fleetcron.api.bodies import MOST_BYTES, read_json
 from fleetcron.api.context import Context
 from fleetcron.api.jobs import tenant_in
 from fleetcron.api.problems import Problem, mistakes
@@ -30,11 +30,17 @@ from fleetcron.views.instants import as_json as instant_json
 
 routes = router("jobs")
 MOST: Final = 20_000  # lines
+_MISTAKES: Final = 10_000  # of all lines; whoever makes so many has sent something else than jobs
+_TOLD: Final = 20  # of one line
 _AT_ONCE: Final = 50
 _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
-        "content": {"application/x-ndjson": {"schema": {"type": "string", "description": "a job in each line"}}},
+        "content": {
+            "application/x-ndjson": {
+                "schema": {"type": "string", "format": "binary", "description": "a job in each line"}
+            }
+        },
     }
 }
 
@@ -42,7 +48,7 @@ _BODY: Final[dict[str, Any]] = {
 @routes.post(
     "/jobs/batch", response_model=shapes.Batch, summary="Create or change many jobs", **needs(Role.OPERATOR, **_BODY)
 )
-async def batch(
+async def batch_jobs(
     request: Request,
     context: TheContext,
     caller: TheCaller,
@@ -93,7 +99,10 @@ class _Item:
             }
         told = {"line": self.line, "tenant": self.named[0], "name": self.named[1], "done": "refused"}
         if isinstance(self.wrong, DefinitionError):
-            return {**told, "reason": "it has mistakes", "errors": mistakes(self.wrong.mistakes)}
+            found = self.wrong.mistakes
+            left_out = len(found) - _TOLD
+            reason = "it has mistakes" if left_out <= 0 else f"it has mistakes, and {left_out:,} more than are told"
+            return {**told, "reason": reason, "errors": mistakes(found[:_TOLD])}
         assert self.wrong is not None
         return {**told, "reason": self.wrong.detail}
 
@@ -104,11 +113,14 @@ async def _read(
     calendars = await stored_calendars(context.store)
     items: list[_Item] = []
     seen: dict[tuple[str, str], int] = {}
+    made = 0
     for start in range(0, len(lines), _AT_ONCE):
         for at, line in lines[start : start + _AT_ONCE]:
             item = _Item(at)
             items.append(item)
             try:
+                if made > _MISTAKES:
+                    raise Problem(422, f"not looked at: the lines before have {made:,} mistakes")
                 item.definition = _definition(caller, tenant, line, calendars, item)
                 key = item.definition.tenant, item.definition.name
                 if (first := seen.setdefault(key, at)) != at:
@@ -116,6 +128,7 @@ async def _read(
                     raise Problem(422, f"line {first} has the same name")
             except (Problem, DefinitionError) as error:
                 item.wrong = error
+                made += len(error.mistakes) if isinstance(error, DefinitionError) else 1
         await asyncio.sleep(0)
     return items
 
@@ -123,6 +136,8 @@ async def _read(
 def _definition(
     caller: Caller, tenant: str | None, line: bytes, calendars: Sequence[CalendarDocument], item: _Item
 ) -> Definition:
+    if len(line) > MOST_BYTES:
+        raise Problem(413, f"the line is longer than {MOST_BYTES // 1024:,} KiB")
     raw = read_json(line)
     if not isinstance(raw, dict):
         raise Problem(422, "the line is no JSON object")

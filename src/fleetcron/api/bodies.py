@@ -1,15 +1,21 @@
 """Bodies: JSON that can be trusted to be small, flat and unambiguous."""
 
 import json
+import math
+import re
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from fastapi import Request
 
 from fleetcron.api.problems import Problem, wrong
+from fleetcron.model.figures import shown
 from fleetcron.model.mistakes import Path, pointer
 
 MOST_BYTES: Final = 1024 * 1024
 MOST_DEPTH: Final = 32
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_HALVES: Final = re.compile("[\ud800-\udfff]")
 
 
 def read_json(body: bytes) -> Any:
@@ -18,8 +24,9 @@ def read_json(body: bytes) -> Any:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Problem(400, f"the body is not UTF-8: byte {error.start} is {body[error.start]:#04x}") from None
+    twice: list[tuple[dict[str, Any], str]] = []
     try:
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        value = json.loads(text, object_pairs_hook=_noting(twice), parse_constant=_no_number, parse_float=_finite)
     except RecursionError:
         raise _too_deep("") from None
     except json.JSONDecodeError as error:
@@ -28,18 +35,30 @@ def read_json(body: bytes) -> Any:
     except ValueError as error:  # a number of thousands of digits
         raise Problem(400, f"the body is not JSON that can be read: {error}") from None
     _check_depth(value)
+    if twice:
+        place, key = twice[0]
+        raise wrong(_place(value, place), f"the key {shown(key)} is written twice", "keep one of them")
+    if _HALF.search(text):
+        _check_texts(value)
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):  # nobody knows which one was meant
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise wrong("", f"the key {key[:60]!r} is written twice", "keep one of them")
-            seen.add(key)
-    return found
+def _noting(twice: list[tuple[dict[str, Any], str]]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    def made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs) and not twice:  # nobody knows which one was meant
+            seen: set[str] = set()
+            twice.append((found, next(key for key, _ in pairs if key in seen or seen.add(key))))  # type: ignore[func-returns-value]
+        return found
+
+    return made
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise Problem(400, f"the body has a number that is too large: {text[:40]}")
+    return number
 
 
 def _no_number(text: str) -> Any:
@@ -49,6 +68,8 @@ def _no_number(text: str) -> Any:
 def _check_depth(value: Any) -> None:
     level: list[tuple[Path, Any]] = [((), value)] if isinstance(value, dict | list) else []
     for _ in range(MOST_DEPTH):
+        if not level:
+            return
         level = [
             ((*path, key), part)
             for path, each in level
@@ -57,6 +78,30 @@ def _check_depth(value: Any) -> None:
         ]
     if level:
         raise _too_deep(pointer(level[0][0]))
+
+
+def _parts(value: Any) -> Iterator[tuple[Path, Any]]:
+    """Everything in it, with its place."""
+    waiting: list[tuple[Path, Any]] = [((), value)]
+    while waiting:
+        path, each = waiting.pop()
+        yield path, each
+        if isinstance(each, dict):
+            waiting += [((*path, key), part) for key, part in each.items()]
+        elif isinstance(each, list):
+            waiting += [((*path, at), part) for at, part in enumerate(each)]
+
+
+def _place(value: Any, wanted: Any) -> str:
+    return next((pointer(path) for path, each in _parts(value) if each is wanted), "")
+
+
+def _check_texts(value: Any) -> None:
+    """Half a surrogate pair is no character: neither a database nor an answer can hold it."""
+    for path, each in _parts(value):
+        texts = each if isinstance(each, dict) else [each] if isinstance(each, str) else ()
+        if any(not text.isascii() and _HALVES.search(text) for text in texts):
+            raise wrong(pointer(path), "has half a surrogate pair, which is no character", "remove it")
 
 
 def _too_deep(place: str) -> Problem:

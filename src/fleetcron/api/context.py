@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from fleetcron.clock import Clock
 from fleetcron.config import ApiConfig
@@ -12,6 +12,9 @@ from fleetcron.ids import uuid7
 from fleetcron.policy.access import Limiter, Uses
 from fleetcron.scheduler.desk import Desk
 from fleetcron.store.store import Store
+from fleetcron.worker.pool import Turns
+
+LOGINS_A_MINUTE: Final = 30  # from one address; five at once
 
 
 @dataclass(slots=True)
@@ -27,8 +30,10 @@ class Context:
     chance: Callable[[], float] = lambda: 0.5
     worker_ttl_ms: int = 30_000
     limiter: Limiter = field(init=False)
+    logins: Limiter = field(default_factory=lambda: Limiter(LOGINS_A_MINUTE))
     uses: Uses = field(default_factory=Uses)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
+    turns: Turns = field(default_factory=Turns)
     streams: int = 0  # that somebody follows now
     has_keys: bool = False  # once somebody has made one, nobody is let in without
 

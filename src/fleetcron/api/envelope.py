@@ -1,5 +1,6 @@
-"""Around every request: its id, the size that it may have, and the headers that every answer has."""
+"""Around every request: its id, the size and the time that it may have, and the headers that every answer has."""
 
+import asyncio
 import re
 from collections.abc import Callable
 from typing import Final
@@ -8,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fleetcron.api.bodies import MOST_BYTES
 from fleetcron.api.problems import Problem
+from fleetcron.api.wire import BODY_S
 
 _ID: Final = re.compile(r"[A-Za-z0-9._~:/+=-]{1,128}")
 _ALWAYS: Final = (
@@ -39,12 +41,13 @@ class Envelope:
         scope["fleetcron.request_id"] = request_id
         added: list[tuple[str, str]] = []
         scope["fleetcron.headers"] = added
+        root = scope.get("root_path", "").rstrip("/").encode()  # where it is mounted, or what a proxy took off
 
         async def answered(message: Message) -> None:
             if message["type"] == "http.response.start":
                 there = {name.lower() for name, _ in message["headers"]}
                 message["headers"] = [
-                    *message["headers"],
+                    *(_placed(name, value, root) for name, value in message["headers"]),
                     *((name, value) for name, value in (*_ALWAYS, *_CLOSED) if name not in there),
                     (b"x-request-id", request_id.encode()),
                     *((name.lower().encode(), value.encode()) for name, value in added),
@@ -54,18 +57,29 @@ class Envelope:
         await self._app(scope, _limited(scope, receive, headers), answered)
 
 
+def _placed(name: bytes, value: bytes, root: bytes) -> tuple[bytes, bytes]:
+    return (name, root + value) if name.lower() == b"location" and value.startswith(b"/") else (name, value)
+
+
 def _limited(scope: Scope, receive: Receive, headers: dict[bytes, bytes]) -> Receive:
-    """Nobody's memory is filled: what says that it is too long is not read, and what lies is cut off."""
+    """Nobody's memory is filled: what says that it is too long is not read, and what lies or dawdles is cut off."""
     most = MOST_OF_A_BATCH if scope["path"].endswith(BATCH) else MOST_BYTES
     said = headers.get(b"content-length", b"0")
     size = int(said) if said.isdigit() else 0
     seen = 0
+    until_s: float | None = asyncio.get_running_loop().time() + BODY_S
 
     async def limited() -> Message:
-        nonlocal seen
+        nonlocal seen, until_s
         if size > most:
             raise _too_large(most)
-        message = await receive()
+        try:
+            async with asyncio.timeout_at(until_s):
+                message = await receive()
+        except TimeoutError:
+            raise Problem(408, f"the body took longer than {BODY_S:.0f} s", headers={"Connection": "close"}) from None
+        if not message.get("more_body", False):
+            until_s = None  # from here on somebody only waits for the end of the connection
         seen += len(message.get("body", b""))
         if seen > most:
             raise _too_large(most)

@@ -30,7 +30,7 @@ CalendarName = Annotated[str, Path(max_length=200, description="the name of a ca
 
 
 @routes.get("/overview", response_model=shapes.Overview, summary="The figures of the last day", **needs(Role.VIEWER))
-async def overview(context: TheContext, caller: TheCaller, tenant: Tenant = None) -> dict[str, Any]:
+async def get_overview(context: TheContext, caller: TheCaller, tenant: Tenant = None) -> dict[str, Any]:
     """Of the runs that ended in the last 24 hours, and what is there now. A run that was created more than a day before
     that is not counted."""
     own = caller.tenants(tenant)
@@ -61,7 +61,7 @@ async def overview(context: TheContext, caller: TheCaller, tenant: Tenant = None
 
 
 @routes.get("/tenants", response_model=shapes.Tenants, summary="List tenants", **needs(Role.VIEWER))
-async def tenants(context: TheContext, caller: TheCaller) -> dict[str, Any]:
+async def list_tenants(context: TheContext, caller: TheCaller) -> dict[str, Any]:
     """Everybody who has jobs, runs or limits. A key of one tenant sees that one."""
     own = caller.credential.tenant
     lines = [await context.store.limits.tenant(own)] if own else await context.store.limits.tenants()
@@ -69,13 +69,15 @@ async def tenants(context: TheContext, caller: TheCaller) -> dict[str, Any]:
 
 
 @routes.get("/tenants/{name}", response_model=shapes.Tenant, summary="Show a tenant", **needs(Role.VIEWER))
-async def tenant(context: TheContext, caller: TheCaller, name: TenantName) -> dict[str, Any]:
+async def get_tenant(context: TheContext, caller: TheCaller, name: TenantName) -> dict[str, Any]:
     """What it may have and what it uses. A tenant that nobody knows has the defaults."""
     return _tenant_json(await context.store.limits.tenant(caller.tenant(name)))
 
 
 @routes.patch("/tenants/{name}", response_model=shapes.Limits, summary="Set limits of a tenant", **needs(Role.ADMIN))
-async def set_tenant(context: TheContext, caller: TheCaller, name: TenantName, body: dict[str, Any]) -> dict[str, Any]:
+async def set_tenant_limits(
+    context: TheContext, caller: TheCaller, name: TenantName, body: dict[str, Any]
+) -> dict[str, Any]:
     """weight, max_jobs, max_in_flight, rate, burst, max_payload; null takes a limit away. Only an admin of all tenants
     may: nobody raises his own limits."""
     caller.needs_fleet()
@@ -86,7 +88,7 @@ async def set_tenant(context: TheContext, caller: TheCaller, name: TenantName, b
 @routes.delete(
     "/tenants/{name}/limits", response_model=shapes.Limits, summary="Take its limits away", **needs(Role.ADMIN)
 )
-async def reset_tenant(context: TheContext, caller: TheCaller, name: TenantName) -> dict[str, Any]:
+async def reset_tenant_limits(context: TheContext, caller: TheCaller, name: TenantName) -> dict[str, Any]:
     """The defaults again. Its jobs stay."""
     caller.needs_fleet()
     return _changed(name, await answer(lambda: context.store.limits.delete_tenant(name, actor=caller.actor)))
@@ -104,14 +106,16 @@ def _changed(name: str, changed: Changed[Any]) -> dict[str, Any]:
 
 
 @routes.get("/pools", response_model=shapes.Pools, summary="List pools", **needs(Role.VIEWER))
-async def pools(context: TheContext, caller: TheCaller) -> dict[str, Any]:
+async def list_pools(context: TheContext, caller: TheCaller) -> dict[str, Any]:
     """Every pool that has jobs, runs, workers or limits. Pools belong to the fleet."""
     caller.needs_fleet()
     return {"pools": [pool_json(line) for line in await context.store.limits.pools()]}
 
 
 @routes.patch("/pools/{name}", response_model=shapes.Limits, summary="Set limits of a pool", **needs(Role.ADMIN))
-async def set_pool(context: TheContext, caller: TheCaller, name: PoolName, body: dict[str, Any]) -> dict[str, Any]:
+async def set_pool_limits(
+    context: TheContext, caller: TheCaller, name: PoolName, body: dict[str, Any]
+) -> dict[str, Any]:
     """slots, per_tenant, per_type; null takes a limit away."""
     caller.needs_fleet()
     return _changed(name, await answer(lambda: context.store.limits.put_pool(name, body, actor=caller.actor)))
@@ -120,7 +124,7 @@ async def set_pool(context: TheContext, caller: TheCaller, name: PoolName, body:
 @routes.delete(
     "/pools/{name}/limits", response_model=shapes.Limits, summary="Take its limits away", **needs(Role.ADMIN)
 )
-async def reset_pool(context: TheContext, caller: TheCaller, name: PoolName) -> dict[str, Any]:
+async def reset_pool_limits(context: TheContext, caller: TheCaller, name: PoolName) -> dict[str, Any]:
     """It has what its workers have."""
     caller.needs_fleet()
     return _changed(name, await answer(lambda: context.store.limits.delete_pool(name, actor=caller.actor)))
@@ -130,14 +134,14 @@ async def reset_pool(context: TheContext, caller: TheCaller, name: PoolName) -> 
 
 
 @routes.get("/nodes", response_model=shapes.Fleet, summary="List nodes", **needs(Role.VIEWER))
-async def nodes(context: TheContext, caller: TheCaller) -> dict[str, Any]:
+async def list_nodes(context: TheContext, caller: TheCaller) -> dict[str, Any]:
     """Who lives, since when, how far its clock is off, and who plans which shard."""
     caller.needs_fleet()
     return fleet_json(await context.store.shards.view(), await context.store.shards.number())
 
 
 @routes.get("/shards", response_model=shapes.Shards, summary="List shards", **needs(Role.VIEWER))
-async def shards(context: TheContext, caller: TheCaller) -> dict[str, Any]:
+async def list_shards(context: TheContext, caller: TheCaller) -> dict[str, Any]:
     """Into how many slices the jobs are divided, and who plans which."""
     caller.needs_fleet()
     told = fleet_json(await context.store.shards.view(), await context.store.shards.number())
@@ -148,14 +152,16 @@ async def shards(context: TheContext, caller: TheCaller) -> dict[str, Any]:
 
 
 @routes.get("/calendars", response_model=shapes.Calendars, summary="List calendars", **needs(Role.VIEWER))
-async def calendars(context: TheContext, caller: TheCaller, tenant: Tenant = None) -> dict[str, Any]:
+async def list_calendars(context: TheContext, caller: TheCaller, tenant: Tenant = None) -> dict[str, Any]:
     own = caller.tenants(tenant)
     found = await stored_calendars(context.store)
     return {"calendars": [each.as_document() for each in found if own in (None, each.tenant)]}
 
 
 @routes.get("/calendars/{name}", response_model=shapes.Calendar, summary="Show a calendar", **needs(Role.VIEWER))
-async def calendar(context: TheContext, caller: TheCaller, name: CalendarName, tenant: Tenant = None) -> dict[str, Any]:
+async def get_calendar(
+    context: TheContext, caller: TheCaller, name: CalendarName, tenant: Tenant = None
+) -> dict[str, Any]:
     return (await _the_calendar(context, caller.tenant(tenant), name)).as_document()
 
 

@@ -39,7 +39,7 @@ class Switch(Asked):
 
 
 @routes.get("/holds", response_model=shapes.Holds, summary="What is held or slowed down", **needs(Role.VIEWER))
-async def holds(context: TheContext, caller: TheCaller) -> dict[str, Any]:
+async def list_holds(context: TheContext, caller: TheCaller) -> dict[str, Any]:
     """Why, by whom and until when. A key of one tenant sees what is about that tenant."""
     found = await context.store.controls.list()
     told = [hold_json(line) for line in found.controls]
@@ -47,7 +47,7 @@ async def holds(context: TheContext, caller: TheCaller) -> dict[str, Any]:
 
 
 @routes.post("/holds", response_model=shapes.Held, summary="Hold back or slow down", **needs(Role.OPERATOR))
-async def switch(context: TheContext, caller: TheCaller, body: Switch) -> dict[str, Any]:
+async def set_hold(context: TheContext, caller: TheCaller, body: Switch) -> dict[str, Any]:
     """Of a tenant, a pool or a type: let only a share of its runs start, or retry it less. What runs goes on, and ticks
     are planned: their runs wait."""
     await _known(context, caller, body.scope, body.name)
@@ -64,7 +64,7 @@ async def switch(context: TheContext, caller: TheCaller, body: Switch) -> dict[s
 
 
 @routes.delete("/holds/{scope}/{name}", response_model=shapes.Held, summary="Let it go on", **needs(Role.OPERATOR))
-async def release(
+async def release_hold(
     context: TheContext,
     caller: TheCaller,
     scope: Scope,

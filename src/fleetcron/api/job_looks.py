@@ -9,8 +9,9 @@ from fastapi import Query
 from fleetcron.api import job_shapes as shapes
 from fleetcron.api.access import Tenant, TheCaller, TheContext
 from fleetcron.api.context import Context
+from fleetcron.api.job_names import Name
 from fleetcron.api.jobs import defined, tenant_in, the_job
-from fleetcron.api.parameters import Instant, JobBody, Limit, Name, instant_ms
+from fleetcron.api.parameters import Instant, JobBody, Limit, instant_ms
 from fleetcron.api.problems import not_found
 from fleetcron.api.routing import needs, router
 from fleetcron.model.access import Role
@@ -34,7 +35,7 @@ Number = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
 
 @routes.get("/jobs/{name}/next", response_model=shapes.Ticks, summary="The next ticks of a job", **needs(Role.VIEWER))
-async def coming(
+async def next_ticks_of_job(
     context: TheContext,
     caller: TheCaller,
     name: Name,
@@ -56,7 +57,7 @@ async def coming(
 
 
 @routes.get("/jobs/{name}/stats", response_model=shapes.Stats, summary="The figures of a job", **needs(Role.VIEWER))
-async def stats(
+async def get_job_stats(
     context: TheContext,
     caller: TheCaller,
     name: Name,
@@ -91,7 +92,7 @@ async def stats(
 @routes.get(
     "/jobs/{name}/revisions", response_model=shapes.Revisions, summary="Who changed a job", **needs(Role.VIEWER)
 )
-async def revisions(
+async def list_job_revisions(
     context: TheContext, caller: TheCaller, name: Name, limit: Limit = 100, tenant: Tenant = None
 ) -> dict[str, Any]:
     """The newest first, with the fields that each has changed; also of jobs of this name that were deleted."""
@@ -103,7 +104,7 @@ async def revisions(
 @routes.get(
     "/jobs/{name}/diff", response_model=shapes.Diff, summary="What differs between revisions", **needs(Role.VIEWER)
 )
-async def diff(
+async def diff_job_revisions(
     context: TheContext,
     caller: TheCaller,
     name: Name,
@@ -132,7 +133,7 @@ async def diff(
 @routes.post(
     "/jobs/preview", response_model=shapes.Preview, summary="Look at a job before it is saved", **needs(Role.VIEWER)
 )
-async def preview(
+async def preview_job(
     context: TheContext, caller: TheCaller, body: JobBody, count: Count = 10, tenant: Tenant = None
 ) -> dict[str, Any]:
     """Its ticks under the fleet's own tables, what it means, and what is probably not meant. Writes nothing."""

@@ -12,7 +12,9 @@ from fleetcron.model.states import JobState
 Definition = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "description": "every field with its value"})]
 Health = Literal["ok", "failing", "late", "stuck", "new", "resting"]
 Policy = Literal["skip", "latest", "all"]
-Done = Literal["created", "changed", "unchanged", "refused", "paused", "resumed", "cancelled", "deleted"]
+Done = Literal[
+    "created", "changed", "unchanged", "refused", "paused", "resumed", "cancelled", "deleted", "handed_over", "shadowed"
+]
 
 
 class LastRun(Shown):
@@ -32,6 +34,7 @@ class JobLine(Shown):
     type: str
     pool: str
     state: JobState
+    shadow: bool | str = Field(description="true: another scheduler runs it; or the instant until which it does")
     problem: str | None
     revision: int
     schedule: str = Field(description="in one line, for people")
@@ -80,7 +83,7 @@ class Job(Shown):
     warnings: list[str] = Field(description="what was accepted and will not work")
 
 
-class Steered(Shown):
+class SteeredJob(Shown):
     tenant: str
     name: str
     done: Done
@@ -90,7 +93,7 @@ class Steered(Shown):
     next: str | None
 
 
-class Ended(Steered):
+class EndedJob(SteeredJob):
     not_started: int = Field(description="runs that have not started, and will not; counted up to 1,000")
 
 
@@ -115,6 +118,7 @@ class Backfilled(Shown):
     superseded: int = Field(description="of the created runs, those whose tick had been answered in the ledger")
     existing: int
     undecided: int
+    shadowed: int = Field(description="ticks that another scheduler had while the job was in shadow")
 
 
 class Row(Shown):

@@ -9,8 +9,9 @@ from pydantic import Field
 from fleetcron.api import job_shapes as shapes
 from fleetcron.api.access import Tenant, TheCaller, TheContext
 from fleetcron.api.context import digest
+from fleetcron.api.job_names import Name
 from fleetcron.api.jobs import ended_json, the_job
-from fleetcron.api.parameters import Asked, Name, Words, instant_ms
+from fleetcron.api.parameters import Asked, Words, instant_ms
 from fleetcron.api.problems import Problem, wrong
 from fleetcron.api.routing import needs, router
 from fleetcron.model.access import Role
@@ -43,36 +44,38 @@ class Backfill(Asked):
     dry_run: bool = Field(default=False, description="say what would happen, and write nothing")
 
 
-@routes.post("/jobs/{name}/pause", response_model=shapes.Steered, summary="Pause a job", **needs(Role.OPERATOR))
-async def pause(
+@routes.post("/jobs/{name}/pause", response_model=shapes.SteeredJob, summary="Pause a job", **needs(Role.OPERATOR))
+async def pause_job(
     context: TheContext,
     caller: TheCaller,
     name: Name,
-    body: Annotated[Pause | None, Body()] = None,
+    body: Annotated[Pause, Body(default_factory=Pause)],
     tenant: Tenant = None,
 ) -> dict[str, Any]:
     """Stop planning it until it is resumed."""
     own = caller.tenant(tenant)
     await the_job(context, own, name)
-    return steered_json(await context.desk(caller.actor).pause(own, name, body.on_resume if body else None))
+    return steered_json(await context.desk(caller.actor).pause(own, name, body.on_resume))
 
 
-@routes.post("/jobs/{name}/resume", response_model=shapes.Steered, summary="Resume a job", **needs(Role.OPERATOR))
-async def resume(
+@routes.post("/jobs/{name}/resume", response_model=shapes.SteeredJob, summary="Resume a job", **needs(Role.OPERATOR))
+async def resume_job(
     context: TheContext,
     caller: TheCaller,
     name: Name,
-    body: Annotated[Resume | None, Body()] = None,
+    body: Annotated[Resume, Body(default_factory=Resume)],
     tenant: Tenant = None,
 ) -> dict[str, Any]:
     """Plan it again, from now on; and say what becomes of the ticks while it was paused."""
     own = caller.tenant(tenant)
     await the_job(context, own, name)
-    return steered_json(await context.desk(caller.actor).resume(own, name, body.missed if body else None))
+    return steered_json(await context.desk(caller.actor).resume(own, name, body.missed))
 
 
-@routes.post("/jobs/{name}/cancel", response_model=shapes.Ended, summary="End a job for good", **needs(Role.OPERATOR))
-async def cancel(context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None) -> dict[str, Any]:
+@routes.post(
+    "/jobs/{name}/cancel", response_model=shapes.EndedJob, summary="End a job for good", **needs(Role.OPERATOR)
+)
+async def cancel_job(context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None) -> dict[str, Any]:
     """It keeps its name and its history, and never runs again."""
     own = caller.tenant(tenant)
     await the_job(context, own, name)
@@ -86,11 +89,11 @@ async def cancel(context: TheContext, caller: TheCaller, name: Name, tenant: Ten
     summary="Run a job now",
     **needs(Role.OPERATOR),
 )
-async def trigger(
+async def trigger_job(
     context: TheContext,
     caller: TheCaller,
     name: Name,
-    body: Annotated[Trigger | None, Body()] = None,
+    body: Annotated[Trigger, Body(default_factory=Trigger)],
     tenant: Tenant = None,
     idempotency_key_: Annotated[str | None, Header(alias="Idempotency-Key")] = None,
 ) -> dict[str, Any]:
@@ -98,15 +101,16 @@ async def trigger(
     of a tick. With an `Idempotency-Key`, asking again gives the same run, even if the first server has died."""
     line = await the_job(context, caller.tenant(tenant), name)
     key = digest(caller.key_id, idempotency_key_) if idempotency_key_ is not None else secrets.token_hex(16)
-    payload = body.payload if body else None
-    made = await answer(lambda: context.store.steering.trigger(line.job.job_id, payload, actor=caller.actor, key=key))
+    made = await answer(
+        lambda: context.store.steering.trigger(line.job.job_id, body.payload, actor=caller.actor, key=key)
+    )
     return triggered_json(made)
 
 
 @routes.post(
     "/jobs/{name}/backfill", response_model=shapes.Backfilled, summary="Runs for past ticks", **needs(Role.OPERATOR)
 )
-async def backfill(
+async def backfill_job(
     context: TheContext, caller: TheCaller, name: Name, body: Backfill, tenant: Tenant = None
 ) -> dict[str, Any]:
     """The ticks of the past that have no run get one, in the catch-up lane. Safe to repeat."""

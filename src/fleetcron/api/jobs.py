@@ -9,16 +9,19 @@ from fastapi.responses import JSONResponse
 from fleetcron.api import job_shapes as shapes
 from fleetcron.api.access import Caller, Tenant, TheCaller, TheContext
 from fleetcron.api.context import Context
-from fleetcron.api.parameters import Cursor, JobBody, Limit, Name, cursor_of, from_cursor
+from fleetcron.api.job_names import Name
+from fleetcron.api.parameters import Cursor, JobBody, Limit, cursor_of, from_cursor
 from fleetcron.api.problems import Problem, not_found, wrong
 from fleetcron.api.routing import needs, router
 from fleetcron.model.access import Role
 from fleetcron.model.definition import Definition
 from fleetcron.model.job import Job
+from fleetcron.model.name import NAME_HINT, is_name
 from fleetcron.model.reading import read_job
 from fleetcron.model.states import JobState
 from fleetcron.scheduler.desk import Applied, Refusal
-from fleetcron.store.jobs import JobFilter, JobLine
+from fleetcron.store.job_pages import JobFilter
+from fleetcron.store.jobs import JobLine
 from fleetcron.views.calendars import stored_calendars
 from fleetcron.views.coming import next_ticks, ticks_of
 from fleetcron.views.jobs import COUNTED, job_json, line_json, stated_json, steered_json
@@ -30,7 +33,7 @@ IfMatch = Annotated[str | None, Header(description="the ETag of the job as you k
 
 
 @routes.get("/jobs", response_model=shapes.JobPage, summary="List jobs", **needs(Role.VIEWER))
-async def listed(
+async def list_jobs(
     context: TheContext,
     caller: TheCaller,
     tenant: Tenant = None,
@@ -86,7 +89,7 @@ async def definitions(
 
 
 @routes.post("/jobs", response_model=shapes.Job, status_code=201, summary="Create a job", **needs(Role.OPERATOR))
-async def create(context: TheContext, caller: TheCaller, body: JobBody, tenant: Tenant = None) -> Response:
+async def create_job(context: TheContext, caller: TheCaller, body: JobBody, tenant: Tenant = None) -> Response:
     """409 if its name is taken, or its schedule can never fire."""
     own = tenant_in(caller, tenant, body)
     definition = await defined(context, {**body, "tenant": own})
@@ -95,13 +98,13 @@ async def create(context: TheContext, caller: TheCaller, body: JobBody, tenant: 
 
 
 @routes.get("/jobs/{name}", response_model=shapes.Job, summary="Show a job", **needs(Role.VIEWER))
-async def shown(context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None) -> Response:
+async def get_job(context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None) -> Response:
     """With every field. Its `ETag` is for whoever changes it."""
     return await answered(context, caller.tenant(tenant), name)
 
 
 @routes.put("/jobs/{name}", response_model=shapes.Job, summary="Replace a job", **needs(Role.OPERATOR))
-async def replace(
+async def replace_job(
     context: TheContext,
     caller: TheCaller,
     name: Name,
@@ -120,7 +123,7 @@ async def replace(
 
 
 @routes.patch("/jobs/{name}", response_model=shapes.Job, summary="Change some fields of a job", **needs(Role.OPERATOR))
-async def patch(
+async def patch_job(
     context: TheContext,
     caller: TheCaller,
     name: Name,
@@ -145,8 +148,8 @@ async def patch(
     return await _edited(context, caller, definition, line, if_match)
 
 
-@routes.delete("/jobs/{name}", response_model=shapes.Ended, summary="Delete a job", **needs(Role.OPERATOR))
-async def delete(
+@routes.delete("/jobs/{name}", response_model=shapes.EndedJob, summary="Delete a job", **needs(Role.OPERATOR))
+async def delete_job(
     context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None, if_match: IfMatch = None
 ) -> dict[str, Any]:
     """Its runs, ledger and revisions stay, and the name is free again."""
@@ -235,8 +238,8 @@ def tenant_in(caller: Caller, asked: str | None, body: dict[str, Any]) -> str:
     """The tenant of a request with a document in it. A document may name it, and may not choose what a key does not
     see."""
     said = body.get("tenant")
-    if said is not None and not isinstance(said, str):
-        raise wrong("/tenant", "must be text")
+    if said is not None and not is_name(said):
+        raise wrong("/tenant", "is not a name of a tenant", NAME_HINT)
     if said is not None and asked is not None and said != asked:
         raise wrong("/tenant", f"is not {asked}, which the parameter tenant says")
     return caller.tenant(asked if said is None else said)

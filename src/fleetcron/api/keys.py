@@ -43,7 +43,7 @@ class RevokeKey(Asked):
     summary="Create a key",
     **needs(Role.ADMIN, shown_once=True),
 )
-async def create(context: TheContext, caller: TheCaller, body: CreateKey) -> dict[str, Any]:
+async def create_key(context: TheContext, caller: TheCaller, body: CreateKey) -> dict[str, Any]:
     """It is shown this once. A key of one tenant makes keys of that tenant; workers are made by an admin of all."""
     try:
         lasts_ms = None if body.expires_in is None else duration_ms(body.expires_in)
@@ -64,7 +64,7 @@ async def create(context: TheContext, caller: TheCaller, body: CreateKey) -> dic
 
 
 @routes.get("/keys", response_model=shapes.Keys, summary="List keys", **needs(Role.ADMIN))
-async def listed(
+async def list_keys(
     context: TheContext,
     caller: TheCaller,
     tenant: Tenant = None,
@@ -85,7 +85,7 @@ async def listed(
 
 
 @routes.post("/keys/{key_id}/revoke", response_model=shapes.RevokedKey, summary="Revoke a key", **needs(Role.ADMIN))
-async def revoke(
+async def revoke_key(
     context: TheContext, caller: TheCaller, key_id: Annotated[str, Path(max_length=200)], body: RevokeKey
 ) -> dict[str, Any]:
     """For good, and with it every session that began with it."""
@@ -93,5 +93,5 @@ async def revoke(
     try:
         done = await answer(lambda: context.store.keys.revoke(key_id, body.reason, actor=caller.actor, tenant=own))
     except RefusedError:
-        raise not_found(f"key {key_id}") from None
+        raise not_found("such key") from None  # it may be a whole key, which is to be said nowhere
     return {**key_json(done.credential, done.now_ms), "done": "revoked" if done.changed else "unchanged"}

@@ -21,7 +21,7 @@ class Me(BaseModel):
 
 
 @routes.get("/me", response_model=Me, summary="Whose key this is", **needs(Role.VIEWER))
-async def me(caller: TheCaller) -> dict[str, Any]:
+async def get_me(caller: TheCaller) -> dict[str, Any]:
     key = caller.credential
     return {
         "name": key.name,

@@ -8,10 +8,12 @@ from typing import Annotated, Any, Final
 from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
+from starlette.convertors import IntegerConvertor, register_url_convertor
 
 from fleetcron.api.problems import wrong_parameter
 from fleetcron.errors import ScheduleError
 from fleetcron.model.document import CalendarShape, JobShape
+from fleetcron.model.values import is_storable
 from fleetcron.times.instants import to_ms
 from fleetcron.times.once import Once
 from fleetcron.views.cursors import cursor_of as cursor_of
@@ -32,13 +34,19 @@ class Shown(BaseModel):
 
 
 def _storable(text: str) -> str:
-    if "\0" in text:
+    if not is_storable(text):
         raise ValueError("has a character that cannot be stored")
     return text
 
 
+class _Number(IntegerConvertor):
+    """`{run_id:number}`: no more digits than a number has here. Starlette's own takes any, and fails at thousands."""
+
+    regex = "[0-9]{1,19}"
+
+
+register_url_convertor("number", _Number())
 Words = Annotated[str, AfterValidator(_storable)]
-Name = Annotated[str, Path(max_length=200, description="the name of a job")]
 RunId = Annotated[int, Path(ge=1, le=2**63 - 1, description="the number of a run")]
 Limit = Annotated[int, Query(ge=1, le=MOST, description="how many at most")]
 Cursor = Annotated[str | None, Query(max_length=2000, description="`next` of the page before")]
@@ -68,7 +76,7 @@ def from_cursor(cursor: str | None, *kinds: type) -> list[Any] | None:
         or len(found) != len(kinds)
         or any(type(part) is not kind for part, kind in zip(found, kinds, strict=True))
         or any(isinstance(part, int) and not 0 <= part < 2**63 for part in found)
-        or any(isinstance(part, str) and "\0" in part for part in found)
+        or any(isinstance(part, str) and not is_storable(part) for part in found)
     ):
         raise wrong_parameter("cursor", "is not one that a page gave", "send `next` of the page before as it is")
     return found

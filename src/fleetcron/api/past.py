@@ -19,7 +19,7 @@ JobName = Annotated[str | None, Query(max_length=200, description="of this job")
 
 
 @routes.get("/ledger", response_model=shapes.LedgerPage, summary="Ticks that did not run", **needs(Role.VIEWER))
-async def ledger(
+async def list_ledger(
     context: TheContext,
     caller: TheCaller,
     tenant: Tenant = None,
@@ -43,7 +43,7 @@ async def ledger(
 
 
 @routes.get("/events", response_model=shapes.EventPage, summary="What left the normal path", **needs(Role.VIEWER))
-async def events(
+async def list_events(
     context: TheContext,
     caller: TheCaller,
     tenant: Tenant = None,

@@ -1,11 +1,11 @@
 """What went wrong, as RFC 9457 says it: application/problem+json, with all mistakes at once and a pointer for each."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fastapi import Request
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
@@ -23,15 +23,18 @@ from fleetcron.model.mistakes import pointer
 MEDIA: Final = "application/problem+json"
 MOST: Final = 1_000  # mistakes that are told; more than that nobody reads
 _LONGEST: Final = 500
+_IN_THE_LOG: Final = "it is in the log of the server, under the id of this request"
 TITLES: Final[Mapping[int, tuple[str, str]]] = {
     400: ("bad_request", "The request cannot be read"),
     401: ("unauthenticated", "A valid key is needed"),
     403: ("forbidden", "This key may not do that"),
     404: ("not_found", "Not found"),
     405: ("method_not_allowed", "There is no such method here"),
+    408: ("too_slow", "The request took too long"),
     409: ("refused", "That is not possible now"),
     412: ("changed", "It has changed meanwhile"),
     413: ("too_large", "The request is too large"),
+    414: ("too_long", "The address is too long"),
     415: ("media_type", "Another media type is needed"),
     422: ("invalid", "The request has mistakes"),
     428: ("precondition_required", "Say which version you mean"),
@@ -111,14 +114,18 @@ def problem_of(error: Exception) -> Problem:
         case RefusedError():
             return Problem(409, str(error))
         case StoreUnavailable():
-            return Problem(503, str(error), headers={"Retry-After": "1"})
-        case StoreError() | FleetcronError():
+            return Problem(
+                503, "it could not be done now; try again: everything is safe to repeat", headers={"Retry-After": "1"}
+            )
+        case StoreError():  # its text names the database and the statement, which are nobody's who asks
+            return Problem(500, _IN_THE_LOG)
+        case FleetcronError():
             return Problem(500, str(error))
         case _:
-            return Problem(500, "it is in the log of the server, under the id of this request")
+            return Problem(500, _IN_THE_LOG)
 
 
-def response_of(request: Request, error: Exception) -> JSONResponse:
+def response_of(request: Request, error: Exception) -> Response:
     problem = problem_of(error)
     code, title = TITLES.get(problem.status_code, ("error", "Error"))
     body: dict[str, Any] = {
@@ -133,7 +140,8 @@ def response_of(request: Request, error: Exception) -> JSONResponse:
         body["errors"] = [{k: v for k, v in each.items() if v is not None} for each in problem.errors[:MOST]]
         if len(problem.errors) > MOST:
             body["errors_left_out"] = len(problem.errors) - MOST
-    return JSONResponse(body, problem.status_code, dict(problem.headers or {}), MEDIA)
+    told = json.dumps(body, ensure_ascii=False, separators=(",", ":"))  # of what was asked, maybe, which is any text
+    return Response(told.encode("utf-8", "replace"), problem.status_code, dict(problem.headers or {}), MEDIA)
 
 
 def _of_validation(error: RequestValidationError) -> Problem:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from fleetcron.api.access import Caller, context_of, identify
+from fleetcron.api.access import Caller, address_of, context_of, identify, limit_logins
 from fleetcron.api.bodies import Received
 from fleetcron.api.context import Context, digest
 from fleetcron.api.problems import MEDIA, Problem, problem_of, response_of, wrong_parameter
@@ -21,24 +21,24 @@ log = logging.getLogger(__name__)
 
 ROLE: Final = "x-fleetcron-role"
 ONCE: Final = "x-fleetcron-shown-once"  # its answer has a secret, which is kept nowhere
+LOGIN: Final = "x-fleetcron-login"  # somebody may be trying keys
 HEADER: Final = "idempotency-key"
 REPLAYED: Final = "Idempotent-Replayed"
+_LONGEST_QUERY: Final = 16 * 1024
 _KEPT_HEADERS: Final = ("content-type", "etag", "location")
 _SCHEMA: Final = {"schema": {"$ref": "#/components/schemas/Problem"}}
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     "4XX": {"description": "what was asked cannot be", "content": {MEDIA: _SCHEMA}},
     "5XX": {"description": "it could not be done now", "content": {MEDIA: _SCHEMA}},
 }
-_SHOWN_ONCE: Final = (
-    "this answer is shown once, so it cannot be asked for again: leave Idempotency-Key out, and choose another name if "
-    "the answer was lost"
-)
+_SHOWN_ONCE: Final = "this answer is shown once, so it cannot be asked for again: leave Idempotency-Key out"
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-def needs(role: Role, *, shown_once: bool = False, **more: Any) -> dict[str, Any]:
+def needs(role: Role, *, shown_once: bool = False, login: bool = False, **more: Any) -> dict[str, Any]:
     """Of a route: `@router.get("/jobs", **needs(Role.VIEWER))`."""
-    extra = {ROLE: str(role), **({ONCE: True} if shown_once else {}), **more}
+    flags = {name: True for name, is_so in ((ONCE, shown_once), (LOGIN, login)) if is_so}
+    extra = {ROLE: str(role), **flags, **more}
     return {"openapi_extra": extra}
 
 
@@ -55,9 +55,11 @@ class Route(APIRoute):
         async def handle(request: Request) -> Response:
             try:
                 context = context_of(request)
+                if LOGIN in extra:
+                    limit_logins(context, request)
                 caller = await identify(context, request, role)
                 request.state.caller = caller
-                _check_query(request, known)
+                _check_head(request, known)
                 if self.body_field is not None:
                     _check_media(request)
                 received = Received(request.scope, request.receive)
@@ -67,6 +69,8 @@ class Route(APIRoute):
                     return await _once(context, caller, received, inner)
                 return await inner(received)
             except Exception as error:
+                if LOGIN in extra:
+                    log.warning("a login from %s was refused: %s", address_of(request), problem_of(error).detail)
                 return answer(request, error)
 
         return handle
@@ -74,7 +78,10 @@ class Route(APIRoute):
 
 def answer(request: Request, error: Exception) -> Response:
     """What whoever asked gets to see of an error; the log gets the rest."""
-    if problem_of(error).status_code == 500:
+    status = problem_of(error).status_code
+    if isinstance(error, StoreUnavailable):
+        log.warning("%s %s: %s (%s)", request.method, request.url.path, error, request.scope["fleetcron.request_id"])
+    if status == 500:
         log.error("%s %s failed (%s)", request.method, request.url.path, request.scope.get("fleetcron.request_id"),
                   exc_info=error)  # fmt: skip
     return response_of(request, error)
@@ -90,8 +97,12 @@ def _queries(dependant: Dependant) -> Iterator[str]:
         yield from _queries(each)
 
 
-def _check_query(request: Request, known: frozenset[str]) -> None:
+def _check_head(request: Request, known: frozenset[str]) -> None:
     """A filter that is misspelled must not look as if it had found everything."""
+    if len(request.scope["query_string"]) > _LONGEST_QUERY:
+        raise Problem(414, f"the query is longer than {_LONGEST_QUERY // 1024} KiB")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Problem(415, "send the body as it is, without a Content-Encoding")
     if b"%00" in request.scope["query_string"] or "\0" in request.scope["path"]:
         raise Problem(400, "the address has a character that cannot be stored")
     unknown = sorted(set(request.query_params) - known)

@@ -25,20 +25,13 @@ Attempt = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="of this a
 _STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "events `log` (data: a piece, id: attempt.seq) and at the end one event `end`",
-        "content": {
-            "text/event-stream": {
-                "schema": {
-                    "type": "object",
-                    "properties": {"event": {"enum": ["log", "end"]}, "id": {"type": "string"}, "data": {}},
-                }
-            }
-        },
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
 
 
-@routes.get("/runs/{run_id:int}/log", response_model=shapes.Log, summary="What a run printed", **needs(Role.VIEWER))
-async def log(
+@routes.get("/runs/{run_id:number}/log", response_model=shapes.Log, summary="What a run printed", **needs(Role.VIEWER))
+async def get_run_log(
     context: TheContext,
     caller: TheCaller,
     run_id: RunId,
@@ -63,13 +56,13 @@ async def log(
 
 
 @routes.get(
-    "/runs/{run_id:int}/log/stream",
+    "/runs/{run_id:number}/log/stream",
     response_class=StreamingResponse,
     responses=_STREAM,
     summary="What a run prints from now on",
     **needs(Role.VIEWER),
 )
-async def stream(
+async def stream_run_log(
     context: TheContext,
     caller: TheCaller,
     run_id: RunId,

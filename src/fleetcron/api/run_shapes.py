@@ -146,15 +146,15 @@ class Log(Shown):
     next: str | None = Field(description="the cursor of the next page; null: nothing more for now")
 
 
-class Steered(Shown):
+class SteeredRun(Shown):
     run_id: int
     job: str | None
     done: Literal["cancelled", "stopping", "replayed", "discarded", "unchanged", "refused"]
     reason: str | None
 
 
-class ManySteered(Shown):
-    runs: list[Steered]
+class SteeredRuns(Shown):
+    runs: list[SteeredRun]
 
 
 class DeadLetter(Shown):

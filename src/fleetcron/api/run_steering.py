@@ -62,52 +62,59 @@ class ReplayDead(Asked):
     dry_run: bool = False
 
 
-@routes.post("/runs/{run_id:int}/cancel", response_model=shapes.Steered, summary="Cancel a run", **needs(Role.OPERATOR))
-async def cancel(
-    context: TheContext, caller: TheCaller, run_id: RunId, body: Annotated[Cancel | None, Body()] = None
+@routes.post(
+    "/runs/{run_id:number}/cancel", response_model=shapes.SteeredRun, summary="Cancel a run", **needs(Role.OPERATOR)
+)
+async def cancel_run(
+    context: TheContext, caller: TheCaller, run_id: RunId, body: Annotated[Cancel, Body(default_factory=Cancel)]
 ) -> dict[str, Any]:
     """At once, if it does not run; a running one is asked to stop."""
-    verb = partial(context.store.steering.cancel, reason=body.reason if body else None, actor=caller.actor)
+    verb = partial(context.store.steering.cancel, reason=body.reason, actor=caller.actor)
     return await _one(context, caller, run_id, verb)
 
 
-@routes.post("/runs/{run_id:int}/replay", response_model=shapes.Steered, summary="Replay a run", **needs(Role.OPERATOR))
-async def replay(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
+@routes.post(
+    "/runs/{run_id:number}/replay", response_model=shapes.SteeredRun, summary="Replay a run", **needs(Role.OPERATOR)
+)
+async def replay_run(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
     """A dead or cancelled run is opened again: the same run with the same idempotency key, in the catch-up lane."""
     return await _one(context, caller, run_id, partial(context.store.steering.replay, actor=caller.actor))
 
 
 @routes.post(
-    "/runs/{run_id:int}/discard", response_model=shapes.Steered, summary="Discard a dead run", **needs(Role.OPERATOR)
+    "/runs/{run_id:number}/discard",
+    response_model=shapes.SteeredRun,
+    summary="Discard a dead run",
+    **needs(Role.OPERATOR),
 )
-async def discard(context: TheContext, caller: TheCaller, run_id: RunId, body: Discard) -> dict[str, Any]:
+async def discard_run(context: TheContext, caller: TheCaller, run_id: RunId, body: Discard) -> dict[str, Any]:
     """It stays dead and in the history, and leaves the list of dead letters."""
     verb = partial(context.store.steering.discard, reason=body.reason, actor=caller.actor)
     return await _one(context, caller, run_id, verb)
 
 
-@routes.post("/runs/cancel", response_model=shapes.ManySteered, summary="Cancel many runs", **needs(Role.OPERATOR))
-async def cancel_many(context: TheContext, caller: TheCaller, body: CancelMany) -> dict[str, Any]:
+@routes.post("/runs/cancel", response_model=shapes.SteeredRuns, summary="Cancel many runs", **needs(Role.OPERATOR))
+async def cancel_runs(context: TheContext, caller: TheCaller, body: CancelMany) -> dict[str, Any]:
     verb = partial(context.store.steering.cancel, reason=body.reason, actor=caller.actor)
     return {"runs": await _many(context, caller, body.run_ids, verb)}
 
 
-@routes.post("/runs/replay", response_model=shapes.ManySteered, summary="Replay many runs", **needs(Role.OPERATOR))
-async def replay_many(context: TheContext, caller: TheCaller, body: ReplayMany) -> dict[str, Any]:
+@routes.post("/runs/replay", response_model=shapes.SteeredRuns, summary="Replay many runs", **needs(Role.OPERATOR))
+async def replay_runs(context: TheContext, caller: TheCaller, body: ReplayMany) -> dict[str, Any]:
     verb = partial(context.store.steering.replay, actor=caller.actor)
     return {"runs": await _many(context, caller, body.run_ids, verb)}
 
 
 @routes.post(
-    "/runs/discard", response_model=shapes.ManySteered, summary="Discard many dead runs", **needs(Role.OPERATOR)
+    "/runs/discard", response_model=shapes.SteeredRuns, summary="Discard many dead runs", **needs(Role.OPERATOR)
 )
-async def discard_many(context: TheContext, caller: TheCaller, body: DiscardMany) -> dict[str, Any]:
+async def discard_runs(context: TheContext, caller: TheCaller, body: DiscardMany) -> dict[str, Any]:
     verb = partial(context.store.steering.discard, reason=body.reason, actor=caller.actor)
     return {"runs": await _many(context, caller, body.run_ids, verb)}
 
 
 @routes.get("/dead", response_model=shapes.DeadPage, summary="List dead letters", **needs(Role.VIEWER))
-async def dead(
+async def list_dead_letters(
     context: TheContext,
     caller: TheCaller,
     tenant: Tenant = None,
@@ -132,7 +139,7 @@ async def dead(
 
 
 @routes.post("/dead/replay", response_model=shapes.ReplayedMany, summary="Replay dead letters", **needs(Role.OPERATOR))
-async def replay_dead(
+async def replay_dead_letters(
     context: TheContext, caller: TheCaller, body: ReplayDead, tenant: Tenant = None
 ) -> dict[str, Any]:
     """All that are like that, some hundred at a time. Safe to repeat: what was replayed is not met again."""

@@ -7,7 +7,8 @@ from fastapi import Query
 from fleetcron.api import run_shapes as shapes
 from fleetcron.api.access import Caller, Tenant, TheCaller, TheContext
 from fleetcron.api.context import Context
-from fleetcron.api.parameters import Cursor, Instant, Limit, Name, RunId, cursor_of, from_cursor, instant_ms
+from fleetcron.api.job_names import Name
+from fleetcron.api.parameters import Cursor, Instant, Limit, RunId, cursor_of, from_cursor, instant_ms
 from fleetcron.api.problems import not_found
 from fleetcron.api.routing import needs, router
 from fleetcron.model.access import Role
@@ -23,7 +24,7 @@ JobName = Annotated[str | None, Query(max_length=200, description="of this job")
 
 
 @routes.get("/runs", response_model=shapes.RunPage, summary="List runs", **needs(Role.VIEWER))
-async def listed(
+async def list_runs(
     context: TheContext,
     caller: TheCaller,
     tenant: Tenant = None,
@@ -41,7 +42,7 @@ async def listed(
 
 
 @routes.get("/jobs/{name}/runs", response_model=shapes.RunPage, summary="The runs of a job", **needs(Role.VIEWER))
-async def of_job(
+async def list_job_runs(
     context: TheContext,
     caller: TheCaller,
     name: Name,
@@ -87,8 +88,8 @@ async def _page(
     }
 
 
-@routes.get("/runs/{run_id:int}", response_model=shapes.FullRun, summary="Show a run", **needs(Role.VIEWER))
-async def shown(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
+@routes.get("/runs/{run_id:number}", response_model=shapes.FullRun, summary="Show a run", **needs(Role.VIEWER))
+async def get_run(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
     """With its attempts, its payload, and why it stands where it stands."""
     found = await the_run(context, caller, run_id)
     situation = await context.store.situations.of_run(run_id)
@@ -98,16 +99,20 @@ async def shown(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[s
     return run_json(found, attempts, sentence(situation, found), situation.now_ms)
 
 
-@routes.get("/runs/{run_id:int}/attempts", response_model=shapes.Attempts, summary="Its attempts", **needs(Role.VIEWER))
-async def attempts(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
+@routes.get(
+    "/runs/{run_id:number}/attempts", response_model=shapes.Attempts, summary="Its attempts", **needs(Role.VIEWER)
+)
+async def list_attempts(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
     """The first one first; the one that runs stands at the end."""
     found = await the_run(context, caller, run_id)
     made = await context.store.past_attempts.of_run(run_id)
     return {"attempts": [attempt_json(each, found) for each in made]}
 
 
-@routes.get("/runs/{run_id:int}/why", response_model=shapes.Why, summary="Why a run is as it is", **needs(Role.VIEWER))
-async def why(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
+@routes.get(
+    "/runs/{run_id:number}/why", response_model=shapes.Why, summary="Why a run is as it is", **needs(Role.VIEWER)
+)
+async def explain_run(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
     """One sentence, and what it stands on."""
     await the_run(context, caller, run_id)
     found = await of_run(context.store, run_id)
@@ -117,7 +122,7 @@ async def why(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str
 
 
 @routes.get("/jobs/{name}/why", response_model=shapes.Why, summary="What became of a tick", **needs(Role.VIEWER))
-async def why_tick(
+async def explain_tick(
     context: TheContext,
     caller: TheCaller,
     name: Name,

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from fleetcron.api.access import OPEN_WORDS, is_loopback
 from fleetcron.api.application import create_app
 from fleetcron.api.context import Context
+from fleetcron.api.wire import Wire
 from fleetcron.errors import RefusedError, StoreError
 from fleetcron.store.keys import KeyFilter
 
@@ -72,7 +73,7 @@ class Server:
             uvicorn.Config(
                 self._app,
                 loop="none",
-                http="httptools",
+                http=Wire,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -83,7 +84,7 @@ class Server:
             )
         )
         serving = asyncio.create_task(server.serve([self._socket]))
-        telling = asyncio.create_task(self._tell_uses())
+        telling = asyncio.create_task(tell_uses(self.context))
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -93,24 +94,26 @@ class Server:
             for task in (telling, stopping):
                 task.cancel()
             await asyncio.wait([serving, telling, stopping])
-            await self._tell()
+            await tell(self.context)
             self._socket.close()
         serving.result()
-
-    async def _tell_uses(self) -> None:
-        """Keys were used: told in batches, off the way of requests."""
-        while True:
-            await asyncio.sleep(_TELL_EVERY_S)
-            await self._tell()
-
-    async def _tell(self) -> None:
-        if used := self.context.uses.take():
-            with suppress(StoreError):
-                await self.context.store.keys.touch(used)
 
     def close(self) -> None:
         """For one that was opened and never ran."""
         self._socket.close()
+
+
+async def tell_uses(context: Context) -> None:
+    """Keys were used: told in batches, off the way of requests."""
+    while True:
+        await asyncio.sleep(_TELL_EVERY_S)
+        await tell(context)
+
+
+async def tell(context: Context) -> None:
+    if used := context.uses.take():
+        with suppress(StoreError):
+            await context.store.keys.touch(used)
 
 
 class _Quiet(uvicorn.Server):
@@ -121,4 +124,4 @@ class _Quiet(uvicorn.Server):
         yield
 
 
-__all__ = ["AddressTaken", "Server"]
+__all__ = ["AddressTaken", "Server", "tell", "tell_uses"]

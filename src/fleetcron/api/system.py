@@ -1,6 +1,7 @@
 """Beside the API: is it alive, can it work, and its own description. Nobody needs a key for these."""
 
 import gzip
+import logging
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -15,6 +16,7 @@ from fleetcron.api.routing import PROBLEMS, answer
 from fleetcron.errors import StoreError
 from fleetcron.store.migrations import require_current
 
+log = logging.getLogger(__name__)
 router = APIRouter(tags=["system"], responses=PROBLEMS)
 _SHOWN: Final = {
     "swagger-ui-bundle.js": "text/javascript",
@@ -42,20 +44,26 @@ class Alive(BaseModel):
 
 
 @router.get("/healthz", response_model=Alive, summary="Is the process alive?")
-async def healthz() -> dict[str, str]:
+async def get_health() -> dict[str, str]:
     """200 as long as it answers at all."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", response_model=Alive, summary="Can it answer requests?")
-async def readyz(request: Request, context: TheContext) -> Any:
+async def get_readiness(request: Request, context: TheContext) -> Any:
     """200 while the database answers and its tables are those of this program; 503 otherwise, and while it stops."""
     if context.closing.is_set():
         return answer(request, Problem(503, "the server is about to end", headers={"Retry-After": "1"}))
     try:
         await require_current(context.store.engine)
     except StoreError as error:
-        return answer(request, Problem(503, str(error), headers={"Retry-After": "1"}))
+        log.warning("not ready: %s", error)
+        return answer(
+            request,
+            Problem(
+                503, "the database does not answer, or has other tables; it is in the log", headers={"Retry-After": "1"}
+            ),
+        )
     return {"status": "ready"}
 
 

@@ -33,6 +33,9 @@ class Claim(Asked):
         default=None, min_length=1, max_length=64, description="asked again with the same one: the same runs"
     )
     lacks: list[Words] = Field(default=[], max_length=1000, description="handlers that it has not, such as python:a:b")
+    resolves_secrets: bool = Field(
+        default=False, description="it puts in what secret://name stands for itself; otherwise such runs fail"
+    )
 
 
 class Work(Shown):
@@ -47,6 +50,7 @@ class Work(Shown):
     handler: str = Field(description="python:module:function, command, http, publish:broker")
     run: dict[str, Any] = Field(description="what the job says is to run")
     payload: dict[str, Any] = Field(description="its templates filled in")
+    secrets: list[str] = Field(description="of its tenant, which stand as secret://name in run and payload")
     scheduled_for: str
     covers: int
     window_from: str | None
@@ -92,7 +96,7 @@ class Mark(Asked):
     note: str = Field(default="", max_length=200)
 
 
-class Log(Asked):
+class Output(Asked):
     pieces: list[Piece] = Field(default=[], max_length=MOST)
     progress: list[Mark] = Field(default=[], max_length=MOST)
 
@@ -137,13 +141,13 @@ class Finished(Shown):
     ends: list[EndDone]
 
 
-class Key(Asked):
+class OneAttempt(Asked):
     run_id: Positive
     attempt: Number
 
 
 class GiveBack(Asked):
-    runs: list[Key] = Field(default=[], max_length=MOST, description="that were never started")
+    runs: list[OneAttempt] = Field(default=[], max_length=MOST, description="that were never started")
     lacks: dict[Words, str] = Field(default={}, max_length=1000, description="handlers that it has not, and why")
 
 

@@ -4,14 +4,16 @@ A mistake names the function and the argument as they stand in the code: `shop.j
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
 from fleetcron.app.application import Declared
 from fleetcron.app.importable import NotImportable, import_name, shown_name
+from fleetcron.app.payloads import kind_of, misfits, plain
 from fleetcron.errors import DefinitionError, Mistake
 from fleetcron.executors.handlers import Handlers, UnknownHandler
+from fleetcron.executors.payload_types import PayloadType, Unresolvable
 from fleetcron.model.definition import Definition
 from fleetcron.model.reading import read_definitions
 
@@ -22,6 +24,7 @@ _GIVEN: Final = {
     "managed_by": ("is the app", "leave it out, and name the app: Fleetcron(name=…)"),
     "derived": ("is not for people", "leave it out"),
 }
+NEVER: Final = "2999-12-31T00:00:00Z"  # the schedule of a job that only runs when somebody asks for it
 _UNIMPORTABLE: Final = "stand:in"
 _POINTER: Final = re.compile(r"/jobs/(\d+)(/.*)?", re.DOTALL)
 _ANOTHER: Final = re.compile(r"/jobs/(\d+)(?= too)")
@@ -34,9 +37,11 @@ def define(declared: Sequence[Declared], managed_by: str) -> list[Definition]:
     for at, each in enumerate(declared):
         name, wrong = _name_of(each)
         names.append(name)
-        documents.append(_document(each, _UNIMPORTABLE if wrong else name, managed_by))
+        kind, unknown = (None, []) if wrong else _payload_type(each, name)
+        documents.append(_document(each, _UNIMPORTABLE if wrong else name, managed_by, kind))
         found += [(at, mistake) for mistake in wrong]
         found += [(at, Mistake(name, *words)) for words in _misplaced(each.fields)]
+        found += [(at, mistake) for mistake in (*unknown, *_misfits(each, documents[-1], name, kind))]
     found += _doubled(declared, names)
     made: list[Definition] = []
     try:
@@ -62,29 +67,47 @@ def _name_of(declared: Declared) -> tuple[str, list[Mistake]]:
     return name, []
 
 
+def _payload_type(declared: Declared, name: str) -> tuple[PayloadType | None, list[Mistake]]:
+    try:
+        return kind_of(declared.function), []
+    except Unresolvable as error:
+        hint = "import it outside of `if TYPE_CHECKING:`, or leave the annotation out"
+        return None, [Mistake(f"{name}: payload", str(error), hint)]
+
+
+def _misfits(declared: Declared, document: Mapping[str, Any], name: str, kind: PayloadType | None) -> Iterable[Mistake]:
+    """The job's own payload; whoever asks for a run on demand brings one."""
+    payload = document.get("payload", {})
+    if kind is None or (declared.fields.get("on_demand") and "payload" not in document):
+        return
+    for wrong in misfits(payload, kind, str(document["name"]), str(document.get("tenant", ""))):
+        yield Mistake(f"{name}: payload{_dotted(wrong.pointer)}", wrong.message, f"{kind.name} says what it takes")
+
+
 def _misplaced(fields: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     for field, (text, hint) in _GIVEN.items():
         if field in fields:
             yield f"{field} {text}", hint
     beside = [field for field in ENTRY if fields.get(field) is not None]
+    if fields.get("on_demand") and (beside or fields.get("schedule") is not None):
+        yield "runs on demand, and has a schedule too", "leave one of the two out; a scheduled job can be asked for too"
     if fields.get("schedule") is not None and beside:
         yield f"has a schedule, and {', '.join(beside)} beside it", "write them into the entries of the schedule"
 
 
-def _document(declared: Declared, target: str, managed_by: str) -> dict[str, Any]:
+def _document(declared: Declared, target: str, managed_by: str, kind: PayloadType | None) -> dict[str, Any]:
     said = {field: value for field, value in declared.fields.items() if value is not None and field not in _GIVEN}
+    on_demand = said.pop("on_demand", False)
     document = {
-        field: value if field == "payload" else _plain(value) for field, value in said.items() if field not in ENTRY
+        field: plain(value, kind) if field == "payload" else _plain(value)
+        for field, value in said.items()
+        if field not in ENTRY
     }
     if "schedule" not in document and (entry := {field: _plain(said[field]) for field in ENTRY if field in said}):
         document["schedule"] = entry
-    return {"name": _own_name(declared.function), **document, "run": {"python": target}, "managed_by": managed_by}
-
-
-def _own_name(function: Callable[..., Any]) -> str:
-    """`nightly_report` is the job nightly-report. What has no name is told once, as a function, not as a job too."""
-    name = str(getattr(function, "__name__", "<none>"))
-    return f"stand-in-{id(function)}" if name.startswith("<") else name.replace("_", "-")
+    if on_demand:
+        document.setdefault("schedule", {"at": NEVER})
+    return {"name": declared.name, **document, "run": {"python": target}, "managed_by": managed_by}
 
 
 def _plain(value: object) -> object:
@@ -116,9 +139,15 @@ def _in_code(mistake: Mistake, documents: Sequence[Mapping[str, Any]], names: Se
     found = _POINTER.fullmatch(mistake.pointer)
     assert found is not None, mistake.pointer
     at, pointer = int(found[1]), found[2] or ""
-    parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    parts = pointer.split("/")[1:]
     is_beside = isinstance(documents[at].get("schedule"), dict) and parts[:1] == ["schedule"] and parts[1:]
-    shown = "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in (parts[1:] if is_beside else parts))
+    shown = _dotted("".join(f"/{part}" for part in (parts[1:] if is_beside else parts)))
     message = _ANOTHER.sub(lambda other: names[int(other[1])], mistake.message)
     place = f"{names[at]}: {shown.removeprefix('.')}" if shown else names[at]
     return at, Mistake(place, message, mistake.hint)
+
+
+def _dotted(pointer: str) -> str:
+    """`/retry/backoff/1` is `.retry.backoff[1]`."""
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    return "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in parts)

@@ -27,6 +27,8 @@ class JobFields(TypedDict, total=False):
     month_end: Literal["skip", "clamp"] | None
     # or several
     schedule: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+    # or none: it runs when somebody asks for it
+    on_demand: bool | None
 
     name: str | None
     tenant: str | None
@@ -51,3 +53,4 @@ class JobFields(TypedDict, total=False):
     alerts: Mapping[str, Any] | None
     pause_after_failures: int | None
     retention: Duration | Mapping[str, Any] | None
+    shadow: bool | Instant | None

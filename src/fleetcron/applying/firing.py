@@ -1,12 +1,12 @@
 """What a change does to when a job fires: ticks that appear, vanish or move, and what the moment of the change does."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from fleetcron.times import zones
-from fleetcron.times.diff import diff
+from fleetcron.times.diff import compare
 from fleetcron.times.explain import Change, clock_changes, length_text
 from fleetcron.times.instants import from_ms, iso, to_ms
 from fleetcron.times.schedule import Schedule
@@ -19,6 +19,7 @@ _EXAMPLES: Final = 10  # of a kind, as data
 _SHOWN: Final = 3  # lines of a kind, for people
 # ticks that are compared: of a job (90 days of every minute are 129,600), and of a whole plan
 _LEAST, _MOST, _BUDGET = 1_000, 132_000, 2_000_000
+_DAY_MS: Final = 86_400_000
 _UTC: Final = zones.zone("UTC")
 _TIMES: Final = {0: "not at all", 1: "once", 2: "twice"}
 _THIS: Final = {"hour": "this hour", "day": "today", "week": "this week", "month": "this month", "year": "this year"}
@@ -55,11 +56,12 @@ class Bounded(Schedule):
 @dataclass(frozen=True, slots=True)
 class Side:
     """A schedule before or after the change: what it ticks (nothing, if the job does not run), and its clock changes.
-    `since_ms` is when the job was created."""
+    `since_ms` is when the job was created. Sides that tick `alike` differ in nothing else."""
 
     ticks: Schedule
     whole: Schedule
     since_ms: int
+    alike: Hashable = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,8 @@ class Ticks:
     first: Sequence[datetime] = ()
 
     @classmethod
-    def of(cls, ticks: Sequence[datetime]) -> "Ticks":
-        return cls(len(ticks), ticks[:_EXAMPLES])
+    def of(cls, ticks_ms: Sequence[int]) -> "Ticks":
+        return cls(len(ticks_ms), [from_ms(tick) for tick in ticks_ms[:_EXAMPLES]])
 
     def as_json(self) -> list[str]:
         return [iso(tick) for tick in self.first]
@@ -187,23 +189,23 @@ def _counted(side: Side | None, after: datetime, until: datetime) -> Ticks:
 
 def _compared(old: Schedule, new: Schedule, after: datetime, until: datetime, limit: int) -> Firing:
     """A tick whose partner lies a little behind the end of the period has moved, and not vanished."""
-    found = diff(old, new, after, until + timedelta(days=1), limit)
-    assert found.until is not None
-    end = min(until, found.until)
+    last_ms = to_ms(until)
+    found = compare(old, new, to_ms(after), last_ms + _DAY_MS, limit)
+    end = min(last_ms, found.until)
     vanish = [tick for tick in found.vanish if tick <= end]
-    moves: dict[int, list[datetime]] = {}
+    moves: dict[int, list[int]] = {}
     for before, behind in found.move:
         if min(before, behind) <= end:
-            moves.setdefault(to_ms(behind) - to_ms(before), []).append(before)
+            moves.setdefault(behind - before, []).append(before)
     gone = sum(tick <= end for ticks in moves.values() for tick in ticks)
     return Firing(
         _UTC,
-        end,
+        from_ms(end),
         Ticks.of([tick for tick in found.appear if tick <= end]),
         Ticks.of(vanish),
-        [Moved(by, len(ticks), ticks[0]) for by, ticks in moves.items()],  # by their first tick: as they were met
-        old.count(after, end) - len(vanish) - gone,
-        complete=end == until,
+        [Moved(by, len(ticks), from_ms(ticks[0])) for by, ticks in moves.items()],  # as they were met
+        old.count_ms(to_ms(after), end) - len(vanish) - gone,
+        complete=end == last_ms,
     )
 
 

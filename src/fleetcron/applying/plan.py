@@ -2,29 +2,31 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fleetcron.applying.apply import CalendarDone, JobDone, Report
 from fleetcron.applying.firing import Bounded, Firing, Side, compared, firing
-from fleetcron.model.almanac import Almanac, Part
+from fleetcron.model.almanac import Part
 from fleetcron.model.job import Job
 from fleetcron.model.standing import Position, Standing
 from fleetcron.model.timing import Timing
 from fleetcron.policy.amend import leave
 from fleetcron.policy.bounds import last_allowed
 from fleetcron.scheduler.desk import BATCH
-from fleetcron.scheduler.tables import Never, Tables, build
+from fleetcron.scheduler.tables import Never, Tables
 from fleetcron.store.almanac import AlmanacTables
 from fleetcron.store.jobs import Found
 from fleetcron.store.store import Store
 from fleetcron.times import zones
 from fleetcron.times.notes import zone_of as zone_of_schedule
+from fleetcron.times.timetable import Timetable
 from fleetcron.views.instants import as_json, zone_of
 from fleetcron.views.schedules import short
 
 MARKS: Final = {"created": "+", "resumed": "+", "changed": "~", "paused": "-", "deleted": "-", "refused": "!"}
+_YEAR_MS: Final = 367 * 86_400_000
 _MOST_TIMINGS: Final = 20  # of the jobs that a calendar moves
 
 
@@ -103,6 +105,7 @@ class _Planner:
         self._days = days
         self._old = Tables(AlmanacTables(store.engine))
         self._new = Tables(store.almanac)
+        self._made: dict[Hashable, Firing] = {}  # of 10,000 jobs that change, most change like another one
 
     async def plan(self, report: Report, progress: Callable[[int], None]) -> Plan:
         changing = [job for job in report.jobs if job.applied.done != "unchanged"]
@@ -135,25 +138,30 @@ class _Planner:
         if old is None and new is None:
             return None
         zone = zone_of(applied.job.definition)
-        made = await asyncio.to_thread(firing, old, new, found.now_ms, self._days, zone, limit)  # it may be long
+        alike = (old and old.alike, new and new.alike, begun(old, new, found.now_ms), zone.name)
+        made = self._made.get(alike)
+        if made is None:
+            made = self._made[alike] = await asyncio.to_thread(  # it may be long
+                firing, old, new, found.now_ms, self._days, zone, limit
+            )
         return made or None
 
     async def _before(self, standing: Standing, found: Found) -> Side | None:
         if standing.job.state != "active":
             return None
-        almanac = (await self._old.known(standing.timing.parts(), found.epoch)).almanac
-        return _side(standing.timing, almanac, standing.at, standing.job)
+        timetable = await self._old.built(standing.timing, found.epoch)
+        return _side(standing.timing, timetable, standing.at, standing.job)
 
     async def _after(self, job: Job, before: Standing | None, found: Found) -> Side | None:
         if job.state != "active":
             return None
         timing = job.definition.timing(job.created_ms)
-        almanac = (await self._new.known(timing.parts(), found.epoch)).almanac
+        timetable = await self._new.built(timing, found.epoch)
         at = Position(found.now_ms)
         if before is not None and timing.max_ticks is not None and before.timing.max_ticks is not None:
-            old = build(before.timing, (await self._old.known(before.timing.parts(), found.epoch)).almanac)
+            old = await self._old.built(before.timing, found.epoch)
             at = leave(before.timing, old, before.at, found.now_ms).at
-        return _side(timing, almanac, at, job)
+        return _side(timing, timetable, at, job)
 
     async def _moved(self, calendar: CalendarDone, now_ms: int) -> list[tuple[int, Firing]]:
         facts = await self._store.almanac.affected([Part("calendar", calendar.tenant, calendar.name)])
@@ -163,8 +171,8 @@ class _Planner:
         found: list[tuple[int, Firing]] = []
         for timing_id, number in jobs.most_common(_MOST_TIMINGS):
             timing = Timing.from_body(facts.timings[timing_id])
-            old = build(timing, (await self._old.known(timing.parts(), facts.epoch)).almanac)
-            new = build(timing, (await self._new.known(timing.parts(), facts.epoch)).almanac)
+            old = await self._old.built(timing, facts.epoch)
+            new = await self._new.built(timing, facts.epoch)
             zone = zones.zone("UTC") if isinstance(old, Never) else zone_of_schedule(old)
             sides = Side(old, old, 0), Side(new, new, 0)
             made = firing(*sides, now_ms, self._days, zone, compared(len(jobs)))
@@ -173,6 +181,15 @@ class _Planner:
         return found
 
 
-def _side(timing: Timing, almanac: Almanac, at: Position, job: Job) -> Side:
-    timetable = build(timing, almanac)
-    return Side(Bounded(timetable, last_allowed(timing, timetable, at)), timetable, job.created_ms)
+def _side(timing: Timing, timetable: Timetable, at: Position, job: Job) -> Side:
+    last_ms = last_allowed(timing, timetable, at)
+    return Side(Bounded(timetable, last_ms), timetable, job.created_ms, (timing, last_ms))
+
+
+def begun(old: Side | None, new: Side | None, now_ms: int) -> int | None:
+    """All that matters of when a job was created: the last tick up to then, within the year of the change."""
+    if old is None or new is None:
+        return None
+    since_ms = max(old.since_ms, now_ms - _YEAR_MS)
+    ticks = [side.ticks.prev_ms(since_ms + 1) for side in (old, new)]
+    return max((tick for tick in ticks if tick is not None), default=None)

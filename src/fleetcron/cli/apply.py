@@ -36,6 +36,7 @@ _ASKED = 10  # names in a question
 _MARKS = {
     "created": "+", "changed": "~", "unchanged": "=", "refused": "!", "resumed": "+", "paused": "-", "deleted": "-",
 }  # fmt: skip
+_GONE = ("paused", "deleted")
 _TOLD = ("created", "changed", "resumed", "paused", "deleted")
 
 
@@ -76,7 +77,12 @@ async def _of_store(
         documents = await wished.documents(store, checked)
         gone = await gone_from(store, documents, wished.managed_by, wished.prune)
         if gone and not dry_run:
-            ask(_question([job.definition.seed for job in gone], wished))
+            verb = "Delete" if wished.prune == "delete" else "Pause"
+            names = [job.definition.seed for job in gone]
+            ask(_question(verb, names, wished.managed_by, "files no longer have"))
+        if not dry_run and wished.app is not None and (deleted := await wished.deleted(store)):
+            names = [job.definition.seed for job in deleted]
+            ask(_question("Delete", names, wished.app.managed_by, "code no longer has"))
         with progress_bar(len(documents.jobs), "applying") as progress:
             report = await wished.carry_out(
                 store, documents, gone, by=by, shards=config.scheduler.shards, progress=progress
@@ -86,11 +92,13 @@ async def _of_store(
 
 def _of_api(client: "Client", wished: Wished, checked: Documents, *, dry_run: bool, ask: Callable[[str], None]) -> Doc:
     bodies = wished.bodies(client, checked)
-    if not dry_run and wished.managed_by is not None and wished.prune not in (None, "keep"):
-        rehearsed = client.apply(**bodies[0], dry_run=True)
-        gone = [_full(job) for job in rehearsed["jobs"] if job["done"] in ("paused", "deleted")]
-        if gone:
-            ask(_question(gone, wished))
+    for body in bodies if not dry_run else ():
+        is_app = (body["managed_by"] or "").startswith("app:")
+        if body["prune"] == "delete" or (body["prune"] == "pause" and not is_app):
+            gone = [_full(job) for job in client.apply(**body, dry_run=True)["jobs"] if job["done"] in _GONE]
+            verb, where = "Delete" if body["prune"] == "delete" else "Pause", "code" if is_app else "files"
+            if gone:
+                ask(_question(verb, gone, body["managed_by"], f"{where} no longer ha{'s' if is_app else 've'}"))
     told = [client.apply(**body, dry_run=dry_run) for body in bodies]
     jobs = [job for each in told for job in each["jobs"]]
     calendars = [calendar for each in told for calendar in each["calendars"]]
@@ -98,12 +106,11 @@ def _of_api(client: "Client", wished: Wished, checked: Documents, *, dry_run: bo
     return {"dry_run": dry_run, "counts": counts, "calendars": calendars, "jobs": jobs}
 
 
-def _question(names: Sequence[str], wished: Wished) -> str:
+def _question(verb: str, names: Sequence[str], managed_by: str | None, where: str) -> str:
     """Names, so that nobody says yes to a number."""
-    verb = "Delete" if wished.prune == "delete" else "Pause"
     more = f" and {len(names) - _ASKED} more" if len(names) > _ASKED else ""
     listed = ", ".join(names[:_ASKED]) + more
-    return f"{verb} {numbered(len(names), 'job')} of {wished.managed_by} that the files no longer have ({listed})?"
+    return f"{verb} {numbered(len(names), 'job')} of {managed_by} that the {where} ({listed})?"
 
 
 @contextmanager

@@ -93,6 +93,8 @@ def _say(done: Doc, dry_run: bool) -> None:
         click.echo(f"{numbered(superseded, 'tick')} had been answered in the ledger: {would}taken out of it.")
     if existing := done["existing"]:
         click.echo(f"{numbered(existing, 'tick')} had a run already: fleetcron runs --job {full}")
+    if shadowed := done["shadowed"]:
+        click.echo(f"{numbered(shadowed, 'tick')} had the old scheduler while the job was in shadow: left out.")
     if undecided := done["undecided"]:
         be = "is" if undecided == 1 else "are"
         click.echo(f"{numbered(undecided, 'tick')} {be} still to be decided by the scheduler, and {be} left to it.")

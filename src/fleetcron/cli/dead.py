@@ -14,6 +14,7 @@ from fleetcron.cli.moments import as_json as as_json_instant
 from fleetcron.cli.moments import distance, instant_ms, ms_of, now_ms, shown
 from fleetcron.cli.names import known_job, no_such_job, split, split_there
 from fleetcron.cli.tables import limit_option, printable, say_more, shortened, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.store.steering import DeadFilter
 from fleetcron.store.store import Store
@@ -96,6 +97,7 @@ def which_options(function: Command) -> Command:
 
 
 @click.group("dead", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
+@watchable
 @which_options
 @click.option("--before", metavar="NUMBER", type=int, help="The page after the one that ended with this number.")
 @limit_option

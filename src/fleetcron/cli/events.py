@@ -12,6 +12,7 @@ from fleetcron.cli.moments import shown, utc
 from fleetcron.cli.nodes import named
 from fleetcron.cli.past import Asked
 from fleetcron.cli.tables import limit_option, printable, say_more, shortened, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.events import KINDS
 from fleetcron.views.past import event_json
@@ -22,6 +23,7 @@ _WHOLE = ("before", "after")  # documents, which come last
 
 
 @click.command("events")
+@watchable
 @click.option("--kind", metavar="KIND", help="Only events of this kind, such as job_paused.")
 @click.option("--job", metavar="NAME", help="Only this job: NAME or TENANT/NAME.")
 @click.option("--before", metavar="NUMBER", type=int, help="The page after the one that ended with this number.")

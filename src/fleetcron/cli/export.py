@@ -14,7 +14,7 @@ from fleetcron.cli.yamltext import dumped
 from fleetcron.model.definition import Definition
 from fleetcron.model.rules import EveryEntry
 from fleetcron.model.target import PythonTarget
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.store import Store
 from fleetcron.views.calendars import stored_calendars
 from fleetcron.views.jobs import stated_json

@@ -134,6 +134,8 @@ def _unreadable(name: str, mistake: Mistake) -> Mistake:
 def _placed(source: Source, mistakes: Iterable[Mistake]) -> list[Mistake]:
     placed = []
     found = list(mistakes)
+    if not found:
+        return []  # to find places the text is read once more
     for mistake, place in zip(found, places_of(source.text, [each.pointer for each in found]), strict=True):
         where = source.name if place is None else f"{source.name}:{place.line}:{place.column}"
         pointer = f": {mistake.pointer}" if mistake.pointer else ""

@@ -12,6 +12,7 @@ from fleetcron.cli.limits import done, mistakes_as_flags, say_looked, unknown
 from fleetcron.cli.moments import shown, utc
 from fleetcron.cli.names import by_option
 from fleetcron.cli.tables import coloured, printable, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.client.errors import Conflict
 from fleetcron.errors import RefusedError
@@ -105,6 +106,7 @@ def release(
 
 
 @click.command("holds")
+@watchable
 @database_options
 @json_option
 def holds(database: Database, as_json: bool) -> None:

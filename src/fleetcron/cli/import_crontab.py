@@ -24,12 +24,22 @@ _ZONEINFO = "zoneinfo/"
 )
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the crontab's machine. [default: this machine's]")
 @click.option("--pool-by-user", is_flag=True, help="The user of a line names the pool of its job.")
+@click.option("--pings", metavar="FOLDER", help="With --shadow: write the crontabs there, with pings put in.")
 @import_options
-def command(wish: Wish, files: tuple[str, ...], system: bool | None, timezone: str | None, pool_by_user: bool) -> Plan:
+def command(
+    wish: Wish,
+    files: tuple[str, ...],
+    system: bool | None,
+    timezone: str | None,
+    pool_by_user: bool,
+    pings: str | None,
+) -> Plan:
     """Import crontabs: `crontab -l | fleetcron import crontab -`, /etc/crontab, /etc/cron.d.
 
     Of a folder, files are read that cron would read: those without a dot in the name.
     """
+    if pings is not None and not wish.shadow:
+        raise click.UsageError("--pings goes with --shadow")
     plan = Plan(wish)
     where, why = (zone(timezone).name, None) if timezone else _of_this_machine()
     if why is not None:
@@ -43,7 +53,22 @@ def command(wish: Wish, files: tuple[str, ...], system: bool | None, timezone: s
         is_system = _looks_like_system(path) if system is None else system
         stem = path.name if path.parent.name.startswith("cron.") and is_system else None
         add_crontab(plan, CrontabFile(shown, read_text(name), is_system, where, stem), pool_by_user)
+    if pings is not None:
+        _write_pinged(plan, Path(pings))
     return plan
+
+
+def _write_pinged(plan: Plan, folder: Path) -> None:
+    """Under the names that they had: `crontab`, `cron.d/sysstat`. None is put over another one."""
+    written: set[Path] = set()
+    for each in plan.pinged:
+        path = Path(each.file) if each.file != "standard input" else Path("crontab")
+        own = folder / (Path(path.parent.name) / path.name if path.parent.name.startswith("cron.") else path.name)
+        if own in written:
+            raise ConfigError([Mistake(each.file, f"another crontab is called {own.name} too", "import them apart")])
+        written.add(own)
+        own.parent.mkdir(parents=True, exist_ok=True)
+        own.write_text(each.text, "utf-8")
 
 
 def _add_folder(plan: Plan, folder: Path, timezone: str, system: bool, pool_by_user: bool) -> None:

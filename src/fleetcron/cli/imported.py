@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from fleetcron.applying.apply import Report, apply, mark_unserved
+from fleetcron.cli.apply import progress_bar
 from fleetcron.cli.connection import Database, opened
 from fleetcron.cli.tables import coloured, numbered, printable, shortened
 from fleetcron.cli.when import print_json
@@ -56,6 +57,7 @@ def finish(plan: Plan, outcome: Outcome) -> None:
         if beside and plan.jobs:
             click.echo(text, nl=False)
         _show(plan, err=beside)
+        _show_pinged(plan, err=beside)
         if outcome.output is not None:
             click.echo(f"Written: {outcome.output}. Next: fleetcron apply -f {outcome.output} --dry-run")
         if outcome.apply and plan.jobs:
@@ -91,6 +93,21 @@ def _show(plan: Plan, err: bool) -> None:
     click.echo(f"{said}; {left_out:,} left out. Nothing is applied yet.", err=err)
 
 
+def _show_pinged(plan: Plan, err: bool) -> None:
+    """The lines for the old scheduler."""
+    if not plan.wish.shadow or not plan.jobs:
+        return
+    if not plan.pinged:
+        said = "The jobs will be in shadow. Let the old scheduler say what it runs: docs/learn/move-from-cron.md"
+        click.echo(said, err=err)
+    for each in plan.pinged:
+        for number, line in each.lines.items():
+            click.echo(
+                f"{click.style('WITH PING', fg='cyan')}  {printable(f'{each.file}:{number}')}\n    {printable(line)}",
+                err=err,
+            )
+
+
 def _grouped(plan: Plan) -> dict[tuple[Level, str], str]:
     """Findings by what they say, the worst first: forty jobs with one PATH are one line."""
     found: dict[tuple[Level, str], list[str]] = {}
@@ -123,7 +140,8 @@ def _applied(plan: Plan, outcome: Outcome) -> Report:
 async def _apply(plan: Plan, config: Config, by: str) -> Report:
     documents = read_definitions(plan.as_document())
     async with opened(config, "made") as store:
-        report = await apply(store, documents, actor=by, shards=config.scheduler.shards)
+        with progress_bar(len(documents.jobs), "applying") as progress:
+            report = await apply(store, documents, actor=by, shards=config.scheduler.shards, progress=progress)
         await mark_unserved(store, report)
         return report
 
@@ -147,6 +165,7 @@ def _json(plan: Plan, outcome: Outcome, report: Report | None) -> dict[str, Any]
             for job in plan.jobs
         ],
         "findings": [_finding(each) for each in plan.findings],
+        "crontabs": [{"file": each.file, "text": each.text} for each in plan.pinged],
         "written": outcome.output,
         "applied": None if report is None else [job.as_json() for job in report.jobs],
     }

@@ -1,14 +1,17 @@
 """`fleetcron import`: jobs of other schedulers as documents of ours. It shows a plan, and applies only if asked."""
 
+import shlex
+import shutil
 import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
-from fleetcron.cli.connection import database_options
+from fleetcron.cli.connection import DEFAULT_FILE, Database, database_options, sqlite_path
 from fleetcron.cli.imported import Outcome, finish
 from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.names import by_option
@@ -47,6 +50,8 @@ _OPTIONS = (
     click.option("--defaults", is_flag=True, help="fleetcron's own policies for overlaps, misses, failures and clock "
                  "changes, instead of those of the old scheduler."),
     click.option("--hand-over", metavar="T", help="No tick before this instant: the old scheduler has those."),
+    click.option("--shadow", is_flag=True, help="The old scheduler goes on and pings us; nothing of the jobs runs "
+                 "until they are handed over, or until --hand-over."),
     click.option("--apply", "wants_apply", is_flag=True, help="After the plan: ask, and apply."),
     click.option("-y", "--yes", is_flag=True, help="With --apply: do not ask."),
 )  # fmt: skip
@@ -63,6 +68,7 @@ def import_options(function: Command) -> Command:
         prefix: str,
         defaults: bool,
         hand_over: str | None,
+        shadow: bool,
         wants_apply: bool,
         yes: bool,
         **values: Any,
@@ -77,7 +83,9 @@ def import_options(function: Command) -> Command:
             database=values.pop("database"),
             as_json=values.pop("as_json"),
         )
-        plan: Plan = function(wish=Wish(tenant, pool, prefix, defaults, _instant(hand_over)), **values)
+        ping = ping_command(outcome.database) if shadow else ""
+        wish = Wish(tenant, pool, prefix, defaults, _instant(hand_over), shadow, ping)
+        plan: Plan = function(wish=wish, **values)
         finish(plan, outcome)
 
     for option in reversed(_OPTIONS):
@@ -95,6 +103,23 @@ def _instant(text: str | None) -> int | None:
     if instant <= utc_now():
         raise ScheduleError("--hand-over: this instant has passed", hint="ticks since then would be in nobody's half")
     return to_ms(instant)
+
+
+def ping_command(database: Database) -> str:
+    """How a crontab calls us: it has another folder, another PATH and no settings. A password is no text for it."""
+    found = shutil.which("fleetcron")
+    program = [*([found] if found else [sys.executable, "-m", "fleetcron"]), "ping"]
+    file = database.file or (str(DEFAULT_FILE) if DEFAULT_FILE.exists() else None)
+    if file is not None:
+        program += ["--config", str(Path(file).resolve())]
+    if database.url is not None or file is None:
+        url = database.config().store.url
+        path = sqlite_path(url)
+        if path is not None:
+            program += ["--database", f"sqlite:///{path.resolve()}"]
+        elif urlsplit(url).password is None:
+            program += ["--database", url]
+    return shlex.join(program).replace("%", "\\%")
 
 
 def read_text(name: str) -> str:

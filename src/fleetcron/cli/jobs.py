@@ -15,9 +15,10 @@ from fleetcron.cli.names import split
 from fleetcron.cli.schedules import in_a_table
 from fleetcron.cli.serving import lines, served, served_there
 from fleetcron.cli.tables import coloured, limit_option, say_more, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.states import JOB_STATES
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.store import Store
 from fleetcron.views.coming import next_ticks
 from fleetcron.views.cursors import cursor_of
@@ -40,6 +41,7 @@ COMMANDS: Table = {
 
 
 @click.group("jobs", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
+@watchable
 @click.option("--tenant", metavar="NAME", help="Only the jobs of a tenant.")
 @click.option("--state", type=click.Choice(JOB_STATES), help="Only jobs in this state.")
 @click.option("--type", "kind", metavar="TYPE", help="Only jobs of this type.")
@@ -118,11 +120,14 @@ def _full(job: Doc) -> str:
 
 
 def _row(job: Doc, now: int) -> list[str]:
-    return [_full(job), in_a_table(job["schedule"]), _state(job), _next(job, now), _last(job["last"], now)]
+    return [_full(job), in_a_table(job["schedule"]), _state(job, now), _next(job, now), _last(job["last"], now)]
 
 
-def _state(job: Doc) -> str:
-    return coloured(job["state"]) + (click.style(" (stuck)", fg="red") if job["problem"] else "")
+def _state(job: Doc, now: int) -> str:
+    until = job["shadow"]
+    is_in_shadow = until is True or (isinstance(until, str) and ms_of(until) > now)
+    shadow = click.style(" (shadow)", fg="magenta") if is_in_shadow else ""
+    return coloured(job["state"]) + shadow + (click.style(" (stuck)", fg="red") if job["problem"] else "")
 
 
 def _next(job: Doc, now: int) -> str:

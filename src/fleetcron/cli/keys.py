@@ -14,6 +14,7 @@ from fleetcron.cli.moments import distance, ms_of, now_ms, shown
 from fleetcron.cli.names import by_option
 from fleetcron.cli.run_steering import checked_reason
 from fleetcron.cli.tables import coloured, limit_option, numbered, printable, say_more, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.client.errors import Refused
 from fleetcron.errors import DefinitionError, Mistake, RefusedError
@@ -44,6 +45,7 @@ _FLAGS: Final[Mapping[str, str]] = {
 
 
 @click.group("keys", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
+@watchable
 @click.option("--tenant", metavar="NAME", help="Only keys of this tenant.")
 @click.option("--role", type=click.Choice([each.value for each in Role]), help="Only keys of this role.")
 @click.option("--state", type=click.Choice(get_args(KeyState)), help="Only keys in this state.")
@@ -235,11 +237,15 @@ def _words(key: Doc) -> str:
         said = [f"It is a worker of {pools}"]
     else:
         whose = "all tenants" if key["tenant"] is None else f"tenant {key['tenant']}"
-        said = [f"It is {'a' if key['role'] == Role.VIEWER else 'an'} {key['role']} of {whose}"]
+        said = [f"It is {_article(key['role'])} of {whose}"]
     said.append("never expires" if key["expires_at"] is None else f"expires {shown(key['expires_at'])}")
     if (rate := key["rate_per_minute"]) is not None:
         said.append(f"{numbered(rate, 'request')} a minute at most")
     return ", ".join(said)
+
+
+def _article(role: str) -> str:
+    return {"viewer": "a viewer", "ping": "for pings, and nothing else,"}.get(role, f"an {role}")
 
 
 def _row(key: Doc, now: int) -> list[str]:

@@ -1,14 +1,20 @@
 """A group of commands whose modules are imported only when they are called, so that every command starts fast."""
 
+import os
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from fleetcron.cli.tables import printable
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+COMPLETE = "_FLEETCRON_COMPLETE"  # set by the shell while it asks what may come next
 Table = Mapping[str, tuple[str, str]]  # name -> (module, or module:attribute; one line for --help)
+_ABOUT_JOBS: Final = ("show", "steering", "trigger", "backfill", "export", "why")  # whose NAME is a job
 
 
 class LazyGroup(click.Group):
@@ -24,7 +30,17 @@ class LazyGroup(click.Group):
             return None
         module, _, attribute = self._table[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute or "command")
+        if COMPLETE in os.environ:
+            _offer_jobs(command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """As click does it, but without importing every command for its help."""
+        from click.shell_completion import CompletionItem
+
+        known = [(name, text) for name, (_, text) in self._table.items() if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=text) for name, text in known]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         # the help of each command stands here too, so that listing them imports none of them
@@ -48,3 +64,14 @@ class LazyGroup(click.Group):
         """`fleetcron runs 812`: who writes what he wants to see right behind the noun."""
         is_name = word.isascii() and word.replace("/", "").replace("-", "").replace(".", "").replace("_", "").isalnum()
         return f" To show one: {ctx.command_path} show {word}." if "show" in self._table and is_name else ""
+
+
+def _offer_jobs(command: click.Command) -> None:
+    """Arguments and options that are the name of a job are completed, wherever they stand: said here once, and not in
+    each of the commands that have one."""
+    from fleetcron.cli.completion import job_names
+
+    is_of_jobs = (getattr(command.callback, "__module__", "") or "").rpartition(".")[2] in _ABOUT_JOBS
+    for parameter in command.params:
+        if parameter.name == "job" or (parameter.name in ("name", "names") and is_of_jobs):
+            parameter._custom_shell_complete = job_names  # what `shell_complete=` would have set

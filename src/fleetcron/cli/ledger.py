@@ -9,6 +9,7 @@ from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.moments import local, ms_of, shown
 from fleetcron.cli.past import Asked, asked_options
 from fleetcron.cli.tables import coloured, say_more, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.times.zone import Zone
 from fleetcron.views.past import ledger_json
@@ -19,6 +20,7 @@ _HEADS = ("TICK", "TO", "LOCAL", "TICKS", "JOB", "ANSWER", "REASON")
 
 
 @click.command("ledger")
+@watchable
 @asked_options
 @click.option("--answer", "--state", "answer", type=click.Choice(ANSWERS), help="Only these answers.")
 @database_options

@@ -29,6 +29,8 @@ COMMANDS: Table = {
     "api": ("fleetcron.cli.serve:api", "Only serve the API."),
     "apply": ("fleetcron.cli.apply", "Create and change jobs and calendars from files."),
     "import": ("fleetcron.cli.importing", "Turn a crontab, CronJobs, Celery beat or APScheduler into jobs."),
+    "shadow": ("fleetcron.cli.shadow", "Compare jobs in shadow with what the old scheduler did; hand them over."),
+    "ping": ("fleetcron.cli.ping", "In a crontab: say that the old scheduler has run a job in shadow."),
     "plan": ("fleetcron.cli.plan", "Show what apply would change, and which ticks would appear, vanish or move."),
     "export": ("fleetcron.cli.export:export", "Print jobs and calendars as YAML that apply accepts."),
     "schema": ("fleetcron.cli.schema", "Print the JSON Schema of job files, for editors."),
@@ -47,6 +49,8 @@ COMMANDS: Table = {
     "keys": ("fleetcron.cli.keys", "List API keys; create and revoke them."),
     "nodes": ("fleetcron.cli.nodes", "List the nodes, and who plans which shard."),
     "shards": ("fleetcron.cli.shards", "Show or change how many shards the fleet has."),
+    "top": ("fleetcron.cli.top", "Watch the fleet: pools, nodes, what runs, and what fails."),
+    "completion": ("fleetcron.cli.completion", "Print what bash, zsh or fish need to complete commands and job names."),
     "migrate": ("fleetcron.cli.migrate", "Create or update the tables."),
     "config": ("fleetcron.cli.settings", "Show the settings and where each was said."),
     "next": ("fleetcron.cli.next", "Show the next ticks of a schedule."),
@@ -96,7 +100,18 @@ def failed(error: FleetcronError | OSError, colour: bool | None) -> int:
             _print(f"{each.pointer}: {each.message}" if each.pointer else each.message, each.hint, colour)
     else:  # an OSError: the output cannot be written, a full disk, say
         _print(str(error), None, colour)
+    return exit_code_of(error)
+
+
+def exit_code_of(error: FleetcronError | OSError) -> int:
     return UNAVAILABLE if isinstance(error, StoreUnavailable | TooManyRequests | Unavailable) else BAD_INPUT
+
+
+def one_line(error: FleetcronError | OSError) -> str:
+    """For a log: what went wrong, and nothing about what to do."""
+    if isinstance(error, DefinitionError | ConfigError):
+        return "; ".join(harmless(f"{mistake.pointer}: {mistake.message}") for mistake in error.mistakes)
+    return harmless(error.message if isinstance(error, StoreError) else str(error)).replace("\n", " ")
 
 
 def print_error(error: ScheduleError, colour: bool | None) -> None:

@@ -11,7 +11,8 @@ import click
 
 from fleetcron.errors import FleetcronError, RefusedError
 from fleetcron.model.tenant import DEFAULT_TENANT
-from fleetcron.store.jobs import JobFilter, JobLine
+from fleetcron.store.job_pages import JobFilter
+from fleetcron.store.jobs import JobLine
 from fleetcron.store.store import Store
 
 if TYPE_CHECKING:

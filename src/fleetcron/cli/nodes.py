@@ -8,6 +8,7 @@ from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.moments import distance, ms_of
 from fleetcron.cli.tables import coloured, printable, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.shard import ANYWHERE
 from fleetcron.store.store import Store
@@ -18,6 +19,7 @@ _HEADS = ("NODE", "", "SEEN", "ROLES", "REGION", "SHARDS", "CLOCK", "ZONES", "VE
 
 
 @click.command("nodes")
+@watchable
 @database_options
 @json_option
 def command(database: Database, as_json: bool) -> None:

@@ -19,6 +19,7 @@ from fleetcron.cli.limits import (
 )
 from fleetcron.cli.names import by_option
 from fleetcron.cli.tables import printable, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.pool import Pool
 from fleetcron.store.looking import Changed
@@ -36,6 +37,7 @@ COMMANDS: Table = {
 
 
 @click.group("pools", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
+@watchable
 @database_options
 @json_option
 @click.pass_context

@@ -12,6 +12,7 @@ from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.moments import distance, local, ms_of, shown
 from fleetcron.cli.past import Asked, Page, asked_options
 from fleetcron.cli.tables import coloured, numbered, printable, say_more, shortened, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.run import RunLine
 from fleetcron.model.states import RunState
@@ -45,6 +46,7 @@ COMMANDS: Table = {
 
 
 @click.group("runs", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
+@watchable
 @asked_options
 @click.option("--state", type=click.Choice([state.value for state in RunState]), help="Only runs in this state.")
 @click.option("--planned", is_flag=True, help="Also runs that are planned for later; only those: --state planned.")

@@ -3,6 +3,7 @@
 import click
 
 from fleetcron.cli.connection import Database, database_options
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.errors import RefusedError, StoreUnavailable
 from fleetcron.store.shards import set_shards
@@ -11,6 +12,7 @@ from fleetcron.store.written import Ok, Refused, Unknown
 
 
 @click.command("shards")
+@watchable
 @click.option("--set", "number", type=click.IntRange(1, 1024), help="Divide all jobs anew. Stop every scheduler first.")
 @database_options
 @json_option

@@ -56,6 +56,11 @@ def _of_api(client: "Client", name: str) -> tuple[Doc, int]:
 def _show(job: Doc, now: int) -> None:
     zone = zone_name(job["definition"])
     state = coloured(job["state"]) + (f", on resume: {job['on_resume']}" if job["state"] == "paused" else "")
+    match job["definition"].get("shadow"):
+        case True:
+            state += ", in shadow: another scheduler runs it"
+        case str(instant):
+            state += f", in shadow until {instant}"
     said = [("state", state), ("schedule", job["schedule"])]
     if job["problem"]:
         said.append(("problem", click.style(printable(job["problem"]), fg="red")))

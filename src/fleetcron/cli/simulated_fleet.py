@@ -10,7 +10,8 @@ from fleetcron.model.rules import EveryEntry
 from fleetcron.model.run import RunLine
 from fleetcron.simulate.durations import Lasting, Tick
 from fleetcron.store.history import Span
-from fleetcron.store.jobs import JobFilter, JobLine
+from fleetcron.store.job_pages import JobFilter
+from fleetcron.store.jobs import JobLine
 from fleetcron.store.store import Store
 from fleetcron.views.calendars import stored_calendars
 

@@ -20,6 +20,7 @@ from fleetcron.cli.limits import (
 from fleetcron.cli.moments import shown as shown_at
 from fleetcron.cli.names import by_option
 from fleetcron.cli.tables import limit_option, say_more, table
+from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.config.kinds import secret_bytes
 from fleetcron.errors import ConfigError, Mistake, RefusedError
@@ -46,6 +47,7 @@ COMMANDS: Table = {
 
 
 @click.group("tenants", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
+@watchable
 @click.option("--after", metavar="NAME", default="", help="The page after this tenant.")
 @limit_option
 @database_options

@@ -16,7 +16,7 @@ from fleetcron.cli.names import MOST_OF_A_NAME
 from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.job import Job
 from fleetcron.model.reading import Documents, read_calendar
-from fleetcron.scheduler.sync import Prune
+from fleetcron.scheduler.sync import Prune, vanished
 from fleetcron.store.store import Store
 from fleetcron.views.calendars import stored_calendars
 
@@ -47,6 +47,13 @@ class Wished:
     async def documents(self, store: Store, checked: Documents) -> Documents:
         """Checked again with the calendars that the fleet has, if it has some."""
         return self._again(checked, await stored_calendars(store))
+
+    async def deleted(self, store: Store) -> Sequence[Job]:
+        """The jobs of the app that are no longer in its code, if these are deleted. Those that are paused instead come
+        back with the code: nobody has to be asked."""
+        if self.app is None or (self.prune or self.app.prune) != "delete":
+            return ()
+        return await vanished(store, {(each.tenant, each.name) for each in self.app.definitions()}, self.app.managed_by)
 
     async def carry_out(
         self,

@@ -5,9 +5,9 @@ ApiError                 also a FleetcronError; `status`, `code`, `detail`, `req
 ├── Forbidden            403: this key may not do that
 ├── NotFound             404: there is no such thing, or not for this key
 ├── Conflict             409, 412, 428: not possible now, or it has changed meanwhile
-├── Refused              400, 405, 413, 415, 422: the request has mistakes; `mistakes` has all of them
+├── Refused              400, 405, 413, 414, 415, 422, 431: the request has mistakes; `mistakes` has all of them
 ├── TooManyRequests      429: asked too often; `retry_after` says how many seconds to wait
-└── Unavailable          5xx, or nobody answers: asking again later is right; `retry_after` if the server said so
+└── Unavailable          408, 5xx, or nobody answers: asking again later is right; `retry_after` if the server said so
 """
 
 import json
@@ -73,8 +73,9 @@ class Unavailable(ApiError):
 
 
 _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
-    400: Refused, 401: Unauthorized, 403: Forbidden, 404: NotFound, 405: Refused, 409: Conflict, 412: Conflict,
-    413: Refused, 415: Refused, 422: Refused, 428: Conflict, 429: TooManyRequests,
+    400: Refused, 401: Unauthorized, 403: Forbidden, 404: NotFound, 405: Refused, 408: Unavailable, 409: Conflict,
+    412: Conflict, 413: Refused, 414: Refused, 415: Refused, 422: Refused, 428: Conflict, 429: TooManyRequests,
+    431: Refused,
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, TypeAlias, TypedDict
 
-Role: TypeAlias = Literal["viewer", "operator", "admin", "worker"]
+Role: TypeAlias = Literal["viewer", "operator", "admin", "worker", "ping"]
 Scope: TypeAlias = Literal["tenant", "pool", "type"]
 KeyState: TypeAlias = Literal["active", "expired", "revoked"]
 

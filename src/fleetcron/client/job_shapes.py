@@ -5,7 +5,9 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 Policy: TypeAlias = Literal["skip", "latest", "all"]
 JobState: TypeAlias = Literal["active", "paused", "cancelled", "finished"]
 Health: TypeAlias = Literal["ok", "failing", "late", "stuck", "new", "resting"]
-Done: TypeAlias = Literal["created", "changed", "unchanged", "refused", "paused", "resumed", "cancelled", "deleted"]
+Done: TypeAlias = Literal[
+    "created", "changed", "unchanged", "refused", "paused", "resumed", "cancelled", "deleted", "handed_over", "shadowed"
+]  # fmt: skip
 Document: TypeAlias = dict[str, Any]  # of a job, as in YAML: docs/learn/jobs.md has every field
 
 Span = TypedDict("Span", {"from": str, "to": str})
@@ -28,6 +30,7 @@ class JobLine(TypedDict):
     type: str
     pool: str
     state: JobState
+    shadow: bool | str
     problem: str | None
     revision: int
     schedule: str
@@ -113,6 +116,7 @@ class Backfilled(Span):
     superseded: int
     existing: int
     undecided: int
+    shadowed: int
 
 
 class TickRow(TypedDict):

@@ -7,6 +7,7 @@ from fleetcron.client.calls import F
 from fleetcron.client.fleet import Calendars, Events, Holds, Keys, Ledger, Pools, System, Tenants
 from fleetcron.client.jobs import Jobs
 from fleetcron.client.runs import Dead, Runs
+from fleetcron.client.shadow import Shadow
 
 AGENT: Final = f"fleetcron-python/{__version__}"
 
@@ -26,3 +27,4 @@ class Nouns(System[F]):
         self.calendars: Calendars[F] = Calendars(face, tenant)
         self.holds: Holds[F] = Holds(face, tenant)
         self.keys: Keys[F] = Keys(face, tenant)
+        self.shadow: Shadow[F] = Shadow(face, tenant)

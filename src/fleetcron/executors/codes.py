@@ -11,6 +11,7 @@ from typing import Final
 CODES: Final[Mapping[str, str]] = {
     "timeout": "the attempt took longer than the job's timeout and was stopped",
     "give_up": "the handler raised GiveUp: trying again is no use",
+    "bad_payload": "the payload does not fit the type that the function says it takes",
     "retry": "the handler raised Retry",
     "result_too_large": "what the function returned is more than 64 KiB of JSON",
     "result_not_json": "what the function returned cannot be written as JSON",
@@ -35,7 +36,9 @@ CODES: Final[Mapping[str, str]] = {
     "bad_request": "the request cannot be sent: its address or headers are not valid",
 }
 
-_NO_USE: Final = frozenset({"give_up", "result_too_large", "result_not_json", "address_refused", "bad_request"})
+_NO_USE: Final = frozenset(
+    {"give_up", "bad_payload", "result_too_large", "result_not_json", "address_refused", "bad_request"}
+)
 # Of the answers that blame the request, those that may be different the next time.
 _PASSING: Final = frozenset({"http_408", "http_425", "http_429"})
 

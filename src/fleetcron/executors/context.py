@@ -13,6 +13,10 @@ class GiveUp(Exception):
     """Raise it when trying again is no use: the run is dead at once."""
 
 
+class BadPayload(GiveUp):
+    """The payload does not fit what the function says it takes; the text has a JSON pointer for each mistake."""
+
+
 class Retry(Exception):
     """Raise it to be tried again, `after` so many seconds if you know better than the job's retry rule."""
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fleetcron.executors.context import Context
+from fleetcron.executors.payload_types import PayloadType, Unresolvable, payload_type
 from fleetcron.executors.verdicts import limited, name_of
 
 _SHAPES = "write def f(ctx), def f(ctx, payload) or def f()"
@@ -22,6 +24,13 @@ class Handler:
     function: Callable[..., Any]
     takes: int  # 0: nothing, 1: the context, 2: the context and the payload
     is_coroutine: bool
+    payload: PayloadType | None = None  # of one that takes 2 and says what it takes
+
+    def given(self, context: Context) -> tuple[Any, ...]:
+        """What the function is called with. A BadPayload if the payload is not what it takes."""
+        if self.takes < 2:
+            return (context,)[: self.takes]
+        return (context, context.payload if self.payload is None else self.payload.built(context.payload))
 
 
 class UnknownHandler(Exception):
@@ -99,7 +108,18 @@ def _handler(name: str, function: Callable[..., Any]) -> Handler:
         raise UnknownHandler(f"{name} is a generator; {_SHAPES}")
     called = function if inspect.isroutine(function) else type(function).__call__
     is_coroutine = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
-    return Handler(name, function, _takes(name, function), is_coroutine)
+    takes = _takes(name, function)
+    return Handler(name, function, takes, is_coroutine, _payload(name, function) if takes == 2 else None)
+
+
+def _payload(name: str, function: Callable[..., Any]) -> PayloadType | None:
+    try:
+        return payload_type(function)
+    except Unresolvable:
+        return None  # named for type checkers only; an app says so when it is defined
+    except Exception as error:  # a model that pydantic cannot make sense of
+        said = limited(str(error).partition("\n")[0], 500)
+        raise UnknownHandler(f"the payload type of {name} cannot be used: {said}") from error
 
 
 def _takes(name: str, function: Callable[..., Any]) -> int:

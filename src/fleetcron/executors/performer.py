@@ -214,13 +214,7 @@ class Performer:
 
 
 def _call(playing: Playing, handler: Handler) -> Any:
-    context = Context(playing.assignment, playing, playing.stop)
-    match handler.takes:
-        case 1:
-            return handler.function(context)
-        case 2:
-            return handler.function(context, playing.assignment.payload)
-    return handler.function()
+    return handler.function(*handler.given(Context(playing.assignment, playing, playing.stop)))
 
 
 def _verdict(playing: Playing, value: object, error: BaseException | None) -> tuple[Outcome, str | None]:

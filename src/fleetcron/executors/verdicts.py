@@ -5,7 +5,7 @@ import signal
 import traceback
 from typing import Any, Final, Literal, TypeAlias
 
-from fleetcron.executors.context import GiveUp, Retry, Snooze
+from fleetcron.executors.context import BadPayload, GiveUp, Retry, Snooze
 from fleetcron.executors.outputs import printable
 from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Outcome, Snoozed, TimedOut
 
@@ -41,6 +41,8 @@ def raised(error: BaseException) -> Outcome:
     match error:
         case Snooze(seconds=seconds):
             return Snoozed(seconds)
+        case BadPayload():  # without a trace: nothing of the user's has run
+            return Failed(Fault("bad_payload", limited(str(error))))
         case GiveUp():
             return Failed(Fault("give_up", limited(str(error)), trace_of(error)))
         case Retry(after=after):

@@ -14,6 +14,7 @@ from fleetcron.imports import naming
 from fleetcron.imports.commands import Command, command
 from fleetcron.imports.crontab import MACROS, Entry, read_crontab
 from fleetcron.imports.dialect import DEBIAN, Unreadable, cron_document, expression, read_field
+from fleetcron.imports.pinging import with_pings
 from fleetcron.imports.plan import NO_TIMEOUT, Document, Finding, Origin, Plan
 from fleetcron.times.expression import FIVE
 from fleetcron.times.expression import MACROS as OURS
@@ -63,6 +64,9 @@ def add_crontab(plan: Plan, file: CrontabFile, pool_by_user: bool = False) -> No
             text = error.mistake if isinstance(error, ScheduleError) else str(error)
             plan.leave_out(Origin(file.name, entry.line), text, error.hint)
     _say_once(plan, file, found.entries)
+    if plan.wish.shadow:
+        commands = {entry.line: entry.command for entry in found.entries}
+        plan.pinged.append(with_pings(plan, file.name, file.text, commands))
 
 
 class _Translation:

@@ -50,7 +50,8 @@ class Wish:
     """What holds for every job of an import.
 
     `defaults`: do not write down how the old scheduler treats overlaps, misses, failures and clock changes, so that
-    fleetcron's own defaults hold. `hand_over_ms`: no tick before this instant; the old scheduler has those.
+    fleetcron's own defaults hold. `hand_over_ms`: no tick before this instant; the old scheduler has those. `shadow`:
+    the old scheduler goes on, and the ticks that it has are noted: until the instant, or until it is handed over.
     """
 
     tenant: str | None = None
@@ -58,6 +59,8 @@ class Wish:
     prefix: str = ""
     defaults: bool = False
     hand_over_ms: int | None = None
+    shadow: bool = False
+    ping: str = "fleetcron ping"  # how it is called in a crontab
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,15 @@ class ImportedJob:
         return str(self.document["name"])
 
 
+@dataclass(frozen=True, slots=True)
+class Pinged:
+    """A crontab with pings put in: its new text, and the new lines by number."""
+
+    file: str
+    text: str
+    lines: Mapping[int, str]
+
+
 @dataclass(slots=True)
 class Plan:
     """Jobs and findings, in the order of the source."""
@@ -79,6 +91,7 @@ class Plan:
     jobs: list[ImportedJob] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)  # those that belong to no job
     names: Names = field(default_factory=Names)
+    pinged: list[Pinged] = field(default_factory=list)
 
     def add(self, origin: Origin, name: str, document: Mapping[str, Any], findings: Sequence[Finding] = ()) -> None:
         """A job, under this name or the nearest that is free. If it is no job of ours after all, it is left out."""
@@ -117,7 +130,9 @@ class Plan:
             whole = {"tenant": wish.tenant, **whole}
         if wish.pool is not None:
             whole["pool"] = wish.pool
-        if wish.hand_over_ms is not None:
+        if wish.shadow:
+            whole["shadow"] = True if wish.hand_over_ms is None else instant_text(wish.hand_over_ms)
+        elif wish.hand_over_ms is not None:
             # a text sorts like its instant only in one form, and the source may have written another
             ours, theirs = instant_text(wish.hand_over_ms), whole.get("starts_at")
             whole["starts_at"] = ours if theirs is None else later(str(theirs), str(ours))

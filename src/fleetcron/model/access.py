@@ -37,12 +37,13 @@ KeyState: TypeAlias = Literal["active", "expired", "revoked"]
 
 
 class Role(StrEnum):
-    """viewer < operator < admin. A worker is none of them."""
+    """viewer < operator < admin. A worker is none of them, and neither is what lies in a crontab, which only pings."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
     ADMIN = "admin"
     WORKER = "worker"
+    PING = "ping"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from fleetcron.model.answer import Answer, Gap
 from fleetcron.model.rules import MisfirePolicy
 from fleetcron.model.standing import Standing
 
-Action = Literal["create", "edit", "pause", "resume", "cancel", "delete"]
+Action = Literal["create", "edit", "pause", "resume", "cancel", "delete", "hand_over", "shadow"]
 
 
 @dataclass(frozen=True, slots=True)

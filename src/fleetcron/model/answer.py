@@ -17,6 +17,7 @@ Reason = Literal[
     "in_the_past",  # missed: the job was created after its only instant
     "job_cancelled",  # cancelled with its job
     "job_deleted",  # cancelled with its job
+    "shadow",  # skipped: the old scheduler has it
 ]
 # the same for people
 WORDS: Final[Mapping[Reason, str]] = {
@@ -29,6 +30,7 @@ WORDS: Final[Mapping[Reason, str]] = {
     "in_the_past": "the job was created after its only instant",
     "job_cancelled": "the job was cancelled",
     "job_deleted": "the job was deleted",
+    "shadow": "the job was in shadow: the old scheduler had this tick",
 }
 
 

@@ -69,6 +69,7 @@ def definition_of(job: JobShape) -> Definition:
         ),
         pause_after_failures=job.pause_after_failures,
         retention=Retention(job.retention.age, job.retention.runs),
+        shadow_ms=job.shadow,
     )
 
 

@@ -58,6 +58,7 @@ class Definition:
     alerts: AlertRule = field(default_factory=AlertRule)
     pause_after_failures: int | None = None
     retention: Retention = field(default_factory=Retention)
+    shadow_ms: int | None = None  # earlier ticks are the old scheduler's; LAST_MS while nobody has said until when
 
     def __post_init__(self) -> None:
         if not self.type:
@@ -95,6 +96,7 @@ class Definition:
             seed=self.seed if seeded else None,
             misfire=self.misfire,
             start_deadline_ms=self.start_deadline_ms,
+            shadow_ms=self.shadow_ms,
         )
 
     def as_document(self) -> dict[str, Any]:
@@ -126,6 +128,7 @@ class Definition:
             "alerts": writing.alerts_document(self.alerts),
             "pause_after_failures": self.pause_after_failures,
             "retention": writing.retention_document(self.retention),
+            "shadow": writing.shadow_document(self.shadow_ms),
         }
         if self.type == handler_name(self.run):
             document["derived"] = ["type"]  # so that another handler gives another type
@@ -175,4 +178,5 @@ _CONVERTED: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "depends_on": ("depends_on", tuple),
     "alerts": ("alerts", writing.alerts_from),
     "retention": ("retention", writing.retention_from),
+    "shadow": ("shadow_ms", writing.shadow_from),
 }

@@ -7,7 +7,8 @@ are never taken for a key.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from functools import cache
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
@@ -30,6 +31,7 @@ from fleetcron.model.values import (
     LongLine,
     Name,
     Payload,
+    Shadow,
     Share,
     Text,
     Weekday,
@@ -43,6 +45,12 @@ _MOST_ENTRIES, _MOST_DATES = 100, 20_000
 class Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
+    @classmethod
+    @cache
+    def as_it_is(cls) -> Self:
+        """With nothing but defaults: one for all, nobody changes it."""
+        return cls()
+
 
 def _duration_field(default_ms: int, description: str) -> Any:
     return Field(
@@ -50,6 +58,11 @@ def _duration_field(default_ms: int, description: str) -> Any:
         description=description,
         json_schema_extra={"default": writing.duration_text(default_ms)},
     )
+
+
+def _nothing(kind: type[list[Any]] | type[dict[Any, Any]], description: str, **limits: Any) -> Any:
+    """An empty default. (Pydantic copies a default that can be changed, deeply: a sixth of the time of a document.)"""
+    return Field(default_factory=kind, description=description, json_schema_extra={"default": kind()}, **limits)
 
 
 def _short_for(name: str, written: Any) -> BeforeValidator:
@@ -91,8 +104,8 @@ class CronShape(Shape):
     month_end: Literal["skip", "clamp"] = Field(
         default="skip", description="what happens to days that a month does not have"
     )
-    derived: list[Literal["dst_gap", "dst_fold"]] = Field(
-        default=[], description="which of the policies were derived and not chosen: these are derived anew"
+    derived: list[Literal["dst_gap", "dst_fold"]] = _nothing(
+        list, "which of the policies were derived and not chosen: these are derived anew", max_length=2
     )
 
 
@@ -146,8 +159,8 @@ class CommandShape(Shape):
         | Annotated[Argument, Field(min_length=1), Tag("shell text")],
         Discriminator(_command_case),
     ] = Field(description="the program and its arguments; one text for the shell with shell: true")
-    env: dict[str, Argument] = Field(
-        default={}, description="variables, added to an empty environment; may name secrets: secret://name"
+    env: dict[str, Argument] = _nothing(
+        dict, "variables, added to an empty environment; may name secrets: secret://name"
     )
     cwd: LongLine | None = Field(default=None, description="the folder in which it runs")
     shell: bool = Field(default=False, description="run by a shell, where the operator allows it")
@@ -158,8 +171,8 @@ class HttpCallShape(Shape):
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = Field(
         default="POST", description="the HTTP method"
     )
-    headers: dict[str, Argument] = Field(
-        default={}, description="added to what fleetcron sends; may name secrets: Bearer secret://name"
+    headers: dict[str, Argument] = _nothing(
+        dict, "added to what fleetcron sends; may name secrets: Bearer secret://name"
     )
     body: Argument | None = Field(default=None, description="what is sent; the payload as JSON unless given")
 
@@ -171,7 +184,7 @@ class HttpShape(Shape):
 class PublicationShape(Shape):
     broker: Line = Field(description="a broker of the worker's settings")
     to: Line = Field(description="the subject, queue or topic")
-    headers: dict[str, Argument] = Field(default={}, description="sent with the payload")
+    headers: dict[str, Argument] = _nothing(dict, "sent with the payload")
 
 
 class PublishShape(Shape):
@@ -223,8 +236,8 @@ class RetryShape(Shape):
     )
     jitter: Share = Field(default=_RETRY.jitter, description="a random share that is added to each delay")
     max_losses: int = Field(default=_RETRY.max_losses, ge=1, le=1000, description="how often its worker may vanish")
-    retry_on: list[Line] = Field(default=[], max_length=100, description="error codes to retry; empty: all")
-    give_up_on: list[Line] = Field(default=[], max_length=100, description="error codes that end the run at once")
+    retry_on: list[Line] = _nothing(list, "error codes to retry; empty: all", max_length=100)
+    give_up_on: list[Line] = _nothing(list, "error codes that end the run at once", max_length=100)
 
 
 class OverlapShape(Shape):
@@ -248,7 +261,7 @@ class AlertShape(Shape):
     on_duration: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = Field(
         default=_ALERTS.on_duration, description="an attempt took more than this share of its timeout"
     )
-    channels: list[Line] = Field(default=[], max_length=100, description="who is told; empty: the default channels")
+    channels: list[Line] = _nothing(list, "who is told; empty: the default channels", max_length=100)
 
 
 class RetentionShape(Shape):
@@ -274,8 +287,8 @@ class JobShape(Shape):
     starts_at: Instant | None = Field(default=None, description="no tick before this instant")
     ends_at: Instant | None = Field(default=None, description="no tick from this instant on")
     max_ticks: Count | None = Field(default=None, description="finished after so many ticks")
-    calendars: list[Annotated[CalendarUseShape, _short_for("name", Name | CalendarUseShape)]] = Field(
-        default=[], max_length=20, description="named calendars to exclude or to require"
+    calendars: list[Annotated[CalendarUseShape, _short_for("name", Name | CalendarUseShape)]] = _nothing(
+        list, "named calendars to exclude or to require", max_length=20
     )
     jitter: DurationOrZero = _duration_field(0, "spread the start over this window, by tenant and name")
     run: TargetShape = Field(description="what runs")
@@ -283,29 +296,35 @@ class JobShape(Shape):
     pool: Name = Field(default="default", description="the workers that run it")
     priority: int = Field(default=0, ge=-100, le=100, description="higher first")
     timeout: Duration = _duration_field(HOUR_MS, "per attempt; work is really stopped")
-    retry: RetryShape = Field(default_factory=RetryShape, description="when a failed attempt is tried again")
+    retry: RetryShape = Field(default_factory=RetryShape.as_it_is, description="when a failed attempt is tried again")
     overlap: Annotated[OverlapShape, _short_for("policy", OverlapPolicy | OverlapShape)] = Field(
-        default_factory=OverlapShape, description="what happens to a tick while the job still runs"
+        default_factory=OverlapShape.as_it_is, description="what happens to a tick while the job still runs"
     )
     misfire: Annotated[MisfireShape, _short_for("policy", MisfirePolicy | MisfireShape)] = Field(
-        default_factory=MisfireShape, description="what happens to ticks that were not planned in time"
+        default_factory=MisfireShape.as_it_is, description="what happens to ticks that were not planned in time"
     )
     start_deadline: Duration | None = Field(
         default=None, description="the latest acceptable first start after the tick"
     )
-    depends_on: list[Name] = Field(default=[], max_length=100, description="jobs of the tenant that come first")
+    depends_on: list[Name] = _nothing(list, "jobs of the tenant that come first", max_length=100)
     on_upstream_failure: Literal["skip", "run", "wait"] = Field(
         default="skip", description="if one of them did not succeed"
     )
     region: Name | None = Field(default=None, description="home region; null: any")
-    alerts: AlertShape = Field(default_factory=AlertShape, description="what somebody is told about")
+    alerts: AlertShape = Field(default_factory=AlertShape.as_it_is, description="what somebody is told about")
     pause_after_failures: Count | None = Field(
         default=None, description="pause the job after so many dead runs in a row"
     )
     retention: Annotated[RetentionShape, _short_for("age", Duration | RetentionShape)] = Field(
-        default_factory=RetentionShape, description="how long runs stay in the hot store"
+        default_factory=RetentionShape.as_it_is, description="how long runs stay in the hot store"
     )
-    derived: list[Literal["type"]] = Field(default=[], description="the type was derived from run, and is derived anew")
+    shadow: Shadow = Field(
+        default=None,
+        description="a new job begins in shadow: another scheduler runs it, and its ticks are only noted. An instant: "
+        "until then. Afterwards only a hand-over changes it, whatever a file says",
+        json_schema_extra={"default": False},
+    )
+    derived: list[Literal["type"]] = _nothing(list, "the type was derived from run, and is derived anew", max_length=1)
 
 
 # -- calendars
@@ -328,12 +347,10 @@ class CalendarShape(Shape):
     timezone: ZoneName | None = Field(
         default=None, description="where its days are counted; the job's zone unless given"
     )
-    weekdays: list[Weekday] = Field(
-        default=[], max_length=7, description="business days: these weekdays without the holidays"
-    )
-    holidays: list[Day] = Field(default=[], max_length=_MOST_DATES, description="2026-12-25, or 12-25 for every year")
-    windows: list[WindowShape] = Field(default=[], max_length=1000, description="stretches in which nothing starts")
-    repeated: list[RepeatedShape] = Field(default=[], max_length=100, description="windows that come again")
+    weekdays: list[Weekday] = _nothing(list, "business days: these weekdays without the holidays", max_length=7)
+    holidays: list[Day] = _nothing(list, "2026-12-25, or 12-25 for every year", max_length=_MOST_DATES)
+    windows: list[WindowShape] = _nothing(list, "stretches in which nothing starts", max_length=1000)
+    repeated: list[RepeatedShape] = _nothing(list, "windows that come again", max_length=100)
     ics: LongLine | None = Field(default=None, description="an iCalendar file of holidays, next to the document")
 
 
@@ -342,8 +359,8 @@ class FileShape(Shape):
 
     model_config = ConfigDict(title="fleetcron jobs", json_schema_extra={"patternProperties": {"^x-": {}}})
 
-    env: list[Annotated[str, Field(pattern=f"^{interpolation.NAME}$")]] = Field(
-        default=[], description="variables of the environment that texts of this file may use, as ${NAME}"
+    env: list[Annotated[str, Field(pattern=f"^{interpolation.NAME}$")]] = _nothing(
+        list, "variables of the environment that texts of this file may use, as ${NAME}"
     )
-    jobs: list[JobShape] = Field(default=[], description="the jobs")
-    calendars: list[CalendarShape] = Field(default=[], description="named calendars that jobs use")
+    jobs: list[JobShape] = _nothing(list, "the jobs")
+    calendars: list[CalendarShape] = _nothing(list, "named calendars that jobs use")

@@ -6,12 +6,13 @@ were derived, so that editing the expression derives them anew and a choice stay
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from fleetcron.model.rules import CronEntry, Entry, EveryEntry, OnceEntry
 from fleetcron.times import policies
 from fleetcron.times.durations import duration_ms, duration_text
-from fleetcron.times.expression import Expression, parse
+from fleetcron.times.expression import parse
 from fleetcron.times.instants import from_ms, iso, parse_instant, to_ms
 
 DERIVED: Final = ("dst_gap", "dst_fold")
@@ -19,6 +20,7 @@ DERIVED: Final = ("dst_gap", "dst_fold")
 ANY_SEED: Final = "-"
 
 
+@lru_cache(4096)  # of many jobs in one document, most have the schedule of another one
 def cron_entry(
     cron: str,
     timezone: str = "UTC",
@@ -50,12 +52,13 @@ def once_entry(
 
 def is_hashed(entry: Entry) -> bool:
     """Whether its ticks depend on the job's name: the expression uses H."""
-    return isinstance(entry, CronEntry) and _uses_hash(parse(entry.cron, ANY_SEED))
+    return isinstance(entry, CronEntry) and _uses_hash(entry.cron)
 
 
-def _uses_hash(expression: Expression) -> bool:
+@lru_cache(4096)
+def _uses_hash(cron: str) -> bool:
     # no month or weekday begins with an H
-    return any(item.startswith("H") for field in expression.fields for item in field.text.split(","))
+    return any(item.startswith("H") for field in parse(cron, ANY_SEED).fields for item in field.text.split(","))
 
 
 def entry_document(entry: Entry) -> dict[str, Any]:

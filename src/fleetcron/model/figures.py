@@ -7,6 +7,7 @@ from fleetcron.errors import DefinitionError, Mistake
 from fleetcron.model.name import NAME_HINT, is_name
 
 _LONGEST = 60
+_WORDED = 1_000  # mistakes for which somebody looks what was meant; nobody reads more
 
 
 class Figures:
@@ -19,7 +20,8 @@ class Figures:
             self.wrong("name", f"{shown(name)} is not a name of a {noun}", NAME_HINT)
         for field in raw:
             if field not in known:
-                near = get_close_matches(field, known, n=1) if len(field) <= _LONGEST else []
+                is_looked_for = len(field) <= _LONGEST and len(self.mistakes) < _WORDED
+                near = get_close_matches(field, known, n=1) if is_looked_for else []
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
                 self.wrong(field[:_LONGEST], f"a {noun} has no such field", hint)
 

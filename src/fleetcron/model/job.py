@@ -3,7 +3,6 @@
 S2-6: the definition changes, and every change is a revision; what a run is about never does.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -62,7 +61,7 @@ def _changes(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
         if not path and name == "derived":
             continue  # says how a field came about, and is none itself
         old, new = before.get(name), after.get(name)
-        if _text(old) == _text(new):
+        if _is_same(old, new):
             continue
         inner = f"{path}{name}"
         if isinstance(old, dict) and isinstance(new, dict):
@@ -74,8 +73,15 @@ def _changes(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
             yield Change(inner, old, new)
 
 
-def _text(value: object) -> str:
-    return json.dumps(value, sort_keys=True)  # 1, 1.0 and true are equal in Python, and not in a document
+def _is_same(old: object, new: object) -> bool:
+    """1, 1.0 and true are equal in Python, and not in a document."""
+    if type(old) is not type(new):
+        return False
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old.keys() == new.keys() and all(_is_same(value, new[name]) for name, value in old.items())
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(_is_same, old, new))
+    return old == new
 
 
 def _pairs(old: object, new: object) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:

@@ -46,6 +46,7 @@ class Filling:
     superseded: Sequence[Superseded]
     existing: int
     undecided: int
+    shadowed: int = 0  # the old scheduler had them: they keep their line
 
     @property
     def taken(self) -> int:

@@ -42,6 +42,8 @@ S = TypeVar("S", bound=BaseModel)
 
 _ROUNDS = 6
 _DEPTH = 8  # of anything but a payload
+_FIELDS = 20_000  # of one job or calendar, all levels together: whoever answers for more does nothing else meanwhile
+_WORDED = 1_000  # mistakes; to look for what was meant costs a hundred times what it costs to count one
 # What takes the place of a wrong value where a document cannot do without. No rule looks at it.
 _STAND_INS: Final[Mapping[tuple[str, ...], object]] = {
     ("name",): "stand-in",
@@ -179,10 +181,15 @@ class _Reader:
         if not isinstance(raw, dict):
             self._mistakes.append(Mistake(base, f"must be a mapping, not {kind_of(raw)}", "such as {name: …}"))
             return None, frozenset()
-        own, odd = _own_copy(raw, ("payload",))
+        try:
+            own, odd = _own_copy(raw, ("payload",))
+        except _TooMany:
+            self._mistakes.append(Mistake(base, f"has more than {_FIELDS:,} fields", "most of them are unknown anyway"))
+            return None, frozenset()
         self._mistakes += [mistake(base, raw, *each) for each in odd]
         made, bad, errors = _repaired(shape, own)
-        self._mistakes += [from_error(base, raw, error, shape) for error in errors]
+        self._mistakes += [from_error(base, raw, error, shape) for error in errors[:_WORDED]]
+        self._mistakes += [mistake(base, raw, error["loc"], error["msg"]) for error in errors[_WORDED:]]
         return made, bad
 
     def _once(self, kind: str, named: JobShape | CalendarShape, bad: frozenset[Path], base: str) -> None:
@@ -212,11 +219,17 @@ class _Reader:
         return tuple("{:04}-{:02}-{:02}".format(*days.split(day)) for day in found.dates)
 
 
+class _TooMany(Exception):
+    """Fields."""
+
+
 def _own_copy(raw: dict[Any, Any], left_alone: tuple[str, ...]) -> tuple[dict[str, Any], list[tuple[Path, str, str]]]:
     """A copy to repair, without keys that are no texts. What is `left_alone` is not copied."""
     odd: list[tuple[Path, str, str]] = []
+    fields = 0
 
     def copied(value: object, path: Path) -> object:
+        nonlocal fields
         if len(path) > _DEPTH:
             return value
         if isinstance(value, list):
@@ -224,6 +237,9 @@ def _own_copy(raw: dict[Any, Any], left_alone: tuple[str, ...]) -> tuple[dict[st
         if not isinstance(value, dict):
             return value
         found = {}
+        fields += len(value)
+        if fields > _FIELDS:
+            raise _TooMany
         for key, each in value.items():
             if not isinstance(key, str):
                 odd.append((path, f"the key {kind_of(key)} is not text", "quote it"))

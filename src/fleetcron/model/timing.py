@@ -36,6 +36,7 @@ class Timing:
     seed: str | None = None
     misfire: MisfireRule = field(default_factory=MisfireRule)
     start_deadline_ms: int | None = None
+    shadow_ms: int | None = None  # ticks before this instant are noted and never run
 
     def body(self) -> str:
         """The canonical text: equal timings have equal texts."""
@@ -47,13 +48,7 @@ class Timing:
 
     @classmethod
     def from_body(cls, body: str) -> "Timing":
-        raw = json.loads(body)
-        return cls(
-            entries=tuple(_entry(entry) for entry in raw.pop("entries")),
-            calendars=tuple(CalendarUse(**use) for use in raw.pop("calendars", ())),
-            misfire=MisfireRule(**raw.pop("misfire")),
-            **raw,
-        )
+        return _from_body(body)
 
     def parts(self) -> list[Part]:
         """The zones and calendars that it asks, sorted. UTC is in no table: it never changes."""
@@ -82,6 +77,17 @@ def _body(timing: Timing) -> str:
     }
     kept = {name: value for name, value in whole.items() if value not in (None, [], "", 0)}
     return json.dumps(kept, sort_keys=True, separators=(",", ":"))
+
+
+@lru_cache(1024)
+def _from_body(body: str) -> Timing:
+    raw = json.loads(body)
+    return Timing(
+        entries=tuple(_entry(entry) for entry in raw.pop("entries")),
+        calendars=tuple(CalendarUse(**use) for use in raw.pop("calendars", ())),
+        misfire=MisfireRule(**raw.pop("misfire")),
+        **raw,
+    )
 
 
 def timing_id(body: str) -> int:

@@ -15,7 +15,7 @@ from fleetcron.model.name import NAME
 from fleetcron.times.calendars import read_dates
 from fleetcron.times.durations import duration_ms
 from fleetcron.times.expression import parse
-from fleetcron.times.instants import parse_instant, to_ms
+from fleetcron.times.instants import LAST_MS, parse_instant, to_ms
 from fleetcron.times.zones import zone
 
 _ZERO = re.compile(r"0+(\.0+)? *(ms|s|m|h|d|w)?")
@@ -101,6 +101,16 @@ def _instant(value: object) -> int:
     return to_ms(moment)
 
 
+def _shadow(value: object) -> int | None:
+    """Up to which instant the ticks belong to the old scheduler: true has no end yet."""
+    if isinstance(value, bool):
+        return LAST_MS if value else None
+    try:
+        return _instant(value)
+    except ScheduleError as error:
+        raise ScheduleError(error.mistake, hint="write true, false, or an instant: 2027-01-01T09:00:00Z") from None
+
+
 def _moment(value: object) -> datetime:
     hint = "write it as 2027-01-01T09:00:00Z"
     if isinstance(value, str):
@@ -174,6 +184,7 @@ Duration = Annotated[int, PlainValidator(_duration), WithJsonSchema(_DURATION)]
 DurationOrZero = Annotated[int, PlainValidator(_duration_or_zero), WithJsonSchema(_DURATION)]
 Interval = Annotated[int, PlainValidator(_interval), WithJsonSchema(_DURATION)]
 Instant = Annotated[int, PlainValidator(_instant), WithJsonSchema(_INSTANT)]
+Shadow = Annotated[int | None, PlainValidator(_shadow), WithJsonSchema({"anyOf": [{"type": "boolean"}, _INSTANT]})]
 At = Annotated[datetime, PlainValidator(_moment), WithJsonSchema({"type": "string"})]
 Day = Annotated[
     str,

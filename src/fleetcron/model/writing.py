@@ -6,23 +6,26 @@ goes through `reading.py`. A field that this release does not know was written b
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from fleetcron.model.rules import AlertRule, CalendarUse, MisfireRule, OverlapRule, Retention, RetryRule
 from fleetcron.times.durations import duration_ms
 from fleetcron.times.durations import duration_text as shortest_text
-from fleetcron.times.instants import from_ms, iso, parse_instant, to_ms
+from fleetcron.times.instants import LAST_MS, from_ms, iso, parse_instant, to_ms
 
 Document = dict[str, Any]
 T = TypeVar("T")
 
 
+@lru_cache(1024)  # most jobs keep the durations that are nobody's choice
 def duration_text(ms: int | None) -> str | None:
     if ms is None:
         return None
     return shortest_text(ms) if ms else "0s"
 
 
+@lru_cache(1024)
 def duration_from(text: str | None) -> int | None:
     if text is None:
         return None
@@ -35,6 +38,17 @@ def instant_text(ms: int | None) -> str | None:
 
 def instant_from(text: str | None) -> int | None:
     return None if text is None else to_ms(parse_instant(text))
+
+
+def shadow_document(ms: int | None) -> bool | str | None:
+    """false, true while nobody knows its end, or the instant of the hand-over."""
+    return ms is not None if ms in (None, LAST_MS) else instant_text(ms)
+
+
+def shadow_from(document: bool | str) -> int | None:
+    if isinstance(document, bool):
+        return LAST_MS if document else None
+    return instant_from(document)
 
 
 def retry_document(rule: RetryRule) -> Document:
@@ -132,5 +146,10 @@ def _renamed(document: Mapping[str, Any], names: Mapping[str, str]) -> Document:
 
 
 def _made(kind: type[T], given: Mapping[str, Any]) -> T:
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    known = _known(kind)  # type: ignore[arg-type]
     return kind(**{name: value for name, value in given.items() if name in known})
+
+
+@cache
+def _known(kind: type[Any]) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind))

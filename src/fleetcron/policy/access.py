@@ -53,7 +53,12 @@ def verify(presented: KeyText, stored: StoredKey | None, now_ms: int) -> Credent
 
 
 def allows(credential: Credential, needed: Role) -> bool:
-    """Also an admin is no worker: what claims runs and gets payloads is a key of its own."""
+    """Also an admin is no worker: what claims runs and gets payloads is a key of its own. A key for pings lies on every
+    machine that has a crontab, and may do nothing else."""
+    if needed is Role.PING:
+        return credential.role in (Role.PING, Role.OPERATOR, Role.ADMIN)
+    if credential.role is Role.PING:
+        return False
     if needed is Role.WORKER or credential.role is Role.WORKER:
         return credential.role is needed
     return _RANKS[credential.role] >= _RANKS[needed]

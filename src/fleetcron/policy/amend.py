@@ -6,9 +6,10 @@ taken back, what nobody planned before it is a gap, to be decided under the rule
 """
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from fleetcron.errors import RefusedError
-from fleetcron.model.amendment import Amendment
+from fleetcron.model.amendment import Action, Amendment
 from fleetcron.model.answer import Answer, Gap
 from fleetcron.model.definition import Definition
 from fleetcron.model.job import Job
@@ -16,10 +17,11 @@ from fleetcron.model.rules import MisfirePolicy, OnceEntry
 from fleetcron.model.standing import Position, Standing
 from fleetcron.model.timing import Timing
 from fleetcron.policy.bounds import last_allowed, next_tick, used
-from fleetcron.times.instants import from_ms, iso
+from fleetcron.times.instants import LAST_MS, from_ms, iso
 from fleetcron.times.timetable import Timetable
 
 DEFAULT_ON_RESUME: MisfirePolicy = "skip"
+_OPEN: Final = ("active", "paused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,10 @@ def edit(
     if job.state == "cancelled":
         raise RefusedError(f"{job.definition.seed} is cancelled, which is final; delete it and create it anew")
     paused = job.state == "paused"
+    if paused:
+        _can_catch_up(definition, job.on_resume)
     left = _left(before, old, now_ms)
-    if timing == before.timing and before.at.cursor_ms <= now_ms and job.state in ("active", "paused"):
+    if _same_so_far(timing, before.timing, now_ms) and before.at.cursor_ms <= now_ms and job.state in _OPEN:
         left = Left(before.at, None)  # the same rules: what is undecided is decided as if nothing had happened
     counted = timing.max_ticks is not None and before.timing.max_ticks is not None
     at = left.at if counted else replace(left.at, ticks_used=0)
@@ -82,10 +86,49 @@ def edit(
     return Amendment("edit", actor, now_ms, before, after, gaps, begun.answers)
 
 
+def hand_over(before: Standing, timetable: Timetable, at_ms: int, now_ms: int, actor: str) -> Amendment | None:
+    """End the shadow at an instant: every tick before it stays the old scheduler's, the others are ours. None if that
+    was said before. No tick is answered ahead of its time in shadow, so there is nothing to take back."""
+    job, shadow_ms = before.job, before.job.definition.shadow_ms
+    if shadow_ms == at_ms:
+        return None
+    if shadow_ms is None or shadow_ms <= now_ms:
+        when = "" if shadow_ms is None else f": it was handed over at {iso(from_ms(shadow_ms))}"
+        raise RefusedError(f"{job.definition.seed} is not in shadow{when}")
+    if at_ms <= now_ms:
+        raise RefusedError(f"{iso(from_ms(at_ms))} has passed: the old scheduler had those ticks; say a later instant")
+    return _with_shadow(before, timetable, at_ms, now_ms, actor, "hand_over")
+
+
+def take_back(before: Standing, timetable: Timetable, now_ms: int, actor: str) -> Amendment | None:
+    """Into shadow, from now on; what is due already is ours, and stands. None if it is in shadow without an end."""
+    if before.job.definition.shadow_ms == LAST_MS:
+        return None
+    return _with_shadow(before, timetable, LAST_MS, now_ms, actor, "shadow")
+
+
+def _with_shadow(
+    before: Standing, timetable: Timetable, shadow_ms: int, now_ms: int, actor: str, action: Action
+) -> Amendment:
+    if before.job.state not in _OPEN:
+        raise RefusedError(f"{before.job.definition.seed} is {before.job.state}: it has no ticks to come")
+    definition = replace(before.job.definition, shadow_ms=shadow_ms)
+    timing = replace(before.timing, shadow_ms=shadow_ms)  # the ticks are the same
+    made = edit(before, definition, timetable, timing, timetable, now_ms, actor, strict=False)
+    return replace(made, action=action)
+
+
+def _same_so_far(new: Timing, old: Timing, now_ms: int) -> bool:
+    """Whether both say the same about every tick up to now."""
+    new_ms, old_ms = (min(timing.shadow_ms or 0, now_ms + 1) for timing in (new, old))
+    return new_ms == old_ms and replace(new, shadow_ms=None) == replace(old, shadow_ms=None)
+
+
 def pause(before: Standing, timetable: Timetable, now_ms: int, actor: str, on_resume: MisfirePolicy) -> Amendment:
     job = before.job
-    if job.state not in ("active", "paused"):
+    if job.state not in _OPEN:
         raise RefusedError(f"{job.definition.seed} is {job.state}; only an active job can be paused")
+    _can_catch_up(job.definition, on_resume)
     amended = _amended(job, now_ms, state="paused", on_resume=on_resume)
     if job.state == "paused":  # only another choice about the paused window
         return Amendment("pause", actor, now_ms, before, replace(before, job=amended))
@@ -99,12 +142,13 @@ def resume(
 ) -> Amendment | None:
     """Always re-arms. None if there is nothing to do: the job is active and looks at its next tick already."""
     job = before.job
-    if job.state not in ("active", "paused"):
+    if job.state not in _OPEN:
         raise RefusedError(f"{job.definition.seed} is {job.state}; only a paused job can be resumed")
     if job.state == "active" and job.problem is None and before.next_due_ms is not None:
         return None
     paused = job.state == "paused"
     chosen = (policy or job.on_resume or DEFAULT_ON_RESUME) if paused else None
+    _can_catch_up(job.definition, chosen)
     left = leave(before.timing, timetable, before.at, now_ms)
     begun = _begin(before.timing, timetable, left.at, now_ms, strict=False)
     stuck = job.problem if begun.finished else None  # it waits for tables that give it ticks again, and is not over
@@ -119,7 +163,7 @@ def resume(
 
 def cancel(before: Standing, timetable: Timetable, now_ms: int, actor: str) -> Amendment:
     job = before.job
-    if job.state not in ("active", "paused"):
+    if job.state not in _OPEN:
         raise RefusedError(f"{job.definition.seed} is {job.state}; only an active or paused job can be cancelled")
     left = leave(before.timing, timetable, before.at, now_ms)
     amended = _amended(job, now_ms, state="cancelled", on_resume=None, problem=None)
@@ -134,6 +178,15 @@ def delete(before: Standing, timetable: Timetable, now_ms: int, actor: str) -> A
     amended = _amended(job, now_ms, deleted_ms=now_ms)
     after = replace(before, job=amended, at=left.at, next_due_ms=None)
     return Amendment("delete", actor, now_ms, before, after, _gap(left, "delete", "cancel", now_ms), notice="cancel")
+
+
+def _can_catch_up(definition: Definition, policy: MisfirePolicy | None) -> None:
+    """As `misfire: all` is refused beside cancel_previous: only the latest counts there."""
+    if policy == "all" and definition.overlap.policy == "cancel_previous":
+        raise RefusedError(
+            f"not all the ticks of {definition.seed} can be caught up after a pause: with overlap cancel_previous only "
+            "the latest counts; pause or resume it with latest or skip"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,10 @@ def decide(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: in
     Where nobody chose a policy for the gap itself, its last tick may still be in time; then it runs as if nothing had
     happened.
     """
+    shade = shaded(timing, timetable, gap.from_ms, gap.to_ms)
+    if shade is not None:  # whatever was chosen for the gap: these were never ours
+        rest = decide(timing, timetable, replace(gap, from_ms=shade.to_ms), now_ms, room)
+        return replace(rest, answers=(shade, *rest.answers))
     if gap.policy is not None:
         return _late(timing, timetable, gap, now_ms, room)
     late = last_late(timetable, gap.from_ms, timing.misfire.grace_ms, _noticed(gap, now_ms), timing.start_deadline_ms)
@@ -59,6 +63,14 @@ def decide(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: in
         return decision
     in_time = tuple(Forecast(tick, timetable.start_ms(tick)) for tick in timetable.ticks_ms(late, gap.to_ms))
     return replace(decision, runs=(*decision.runs, *in_time))
+
+
+def shaded(timing: Timing, timetable: Timetable, after_ms: int, until_ms: int) -> Answer | None:
+    """The ticks of a stretch that belong to the old scheduler, as one line: those before the instant of the hand-over.
+    A tick at that very instant is ours."""
+    if timing.shadow_ms is None:
+        return None
+    return next(_answer(timetable, after_ms, min(until_ms, timing.shadow_ms - 1), "skipped", "shadow"), None)
 
 
 def _late(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: int) -> Decision:

@@ -16,12 +16,15 @@ from fleetcron.times.timetable import Timetable
 def fill(past: Past, timetable: Timetable, ticks: Sequence[int], known: Mapping[tuple[int, int], Timetable]) -> Filling:
     """`ticks` are those of the job now, `known` the timetables of the ledger's lines by (timing, epoch)."""
     undecided = {tick for tick in ticks if _is_undecided(past, tick)}
-    wanted = [tick for tick in ticks if tick not in undecided and tick not in past.runs]
+    asked = [tick for tick in ticks if tick not in undecided and tick not in past.runs]
+    shades = [(entry.answer, known[entry.timing_id, entry.almanac]) for entry in past.entries if _is_shadow(entry)]
+    wanted = [tick for tick in asked if not any(_is_in(answer, tick, table) for answer, table in shades)]
     runs = [Forecast(tick, timetable.start_ms(tick), "catchup") for tick in wanted]
     lines = [
         each for entry in past.entries for each in _superseded(entry, wanted, known[entry.timing_id, entry.almanac])
     ]
-    return Filling(runs, lines, existing=len(past.runs.intersection(ticks) - undecided), undecided=len(undecided))
+    existing = len(past.runs.intersection(ticks) - undecided)
+    return Filling(runs, lines, existing, len(undecided), shadowed=len(asked) - len(wanted))
 
 
 def split(answer: Answer, taken: Sequence[int], timetable: Timetable) -> list[Answer]:
@@ -41,11 +44,19 @@ def _stretch(answer: Answer, after: int, until: int, timetable: Timetable) -> It
         yield replace(answer, from_ms=first, to_ms=last, ticks=timetable.count_ms(after, until))
 
 
+def _is_shadow(entry: Entry) -> bool:
+    """What the old scheduler ran must not run again, whoever asks for the whole stretch."""
+    return entry.answer.reason == "shadow"
+
+
+def _is_in(answer: Answer, tick: int, timetable: Timetable) -> bool:
+    return answer.from_ms <= tick <= answer.to_ms and timetable.next_ms(tick - 1) == tick
+
+
 def _superseded(entry: Entry, wanted: Sequence[int], timetable: Timetable) -> Iterator[Superseded]:
     """An instant within a line that was no tick when the line was written has no answer in it."""
     answer = entry.answer
-    within = [tick for tick in wanted if answer.from_ms <= tick <= answer.to_ms]
-    taken = [tick for tick in within if timetable.next_ms(tick - 1) == tick]
+    taken = [tick for tick in wanted if _is_in(answer, tick, timetable)]
     if not taken:
         return
     counted = timetable.count_ms(answer.from_ms - 1, answer.to_ms)

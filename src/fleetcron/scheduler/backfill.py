@@ -1,8 +1,8 @@
 """Runs for the ticks of a job in a stretch of the past, as somebody asked for them. Piece by piece, and repeatable.
 
 The ticks are those of the job's timetable as it is now, also before the job was created. A tick that has a run is left
-as it is; one that the ledger has answered gets its run all the same, and the ledger says so no more; one that is still
-to be decided is left to the scheduler.
+as it is, and so is one that the old scheduler had; one that the ledger has answered otherwise gets its run all the
+same, and the ledger says so no more; one that is still to be decided is left to the scheduler.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +17,7 @@ from fleetcron.policy.supersede import fill
 from fleetcron.scheduler.tables import Tables
 from fleetcron.steps import step
 from fleetcron.store.jobs import Found
+from fleetcron.store.steering import IN_SHADOW
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok, Refused, Unknown
 from fleetcron.times.timetable import Timetable
@@ -29,21 +30,23 @@ _TRIES: Final = 20
 @dataclass(frozen=True, slots=True)
 class Backfilled:
     """`superseded` of the created runs had a line in the ledger; `existing` ticks had a run; `undecided` are still to
-    be decided by the scheduler."""
+    be decided by the scheduler; `shadowed` were run by the old scheduler."""
 
     ticks: int = 0
     created: int = 0
     superseded: int = 0
     existing: int = 0
     undecided: int = 0
+    shadowed: int = 0
 
     def plus(self, filling: Filling) -> "Backfilled":
         return Backfilled(
-            self.ticks + len(filling.runs) + filling.existing + filling.undecided,
+            self.ticks + len(filling.runs) + filling.existing + filling.undecided + filling.shadowed,
             self.created + len(filling.runs),
             self.superseded + filling.taken,
             self.existing + filling.existing,
             self.undecided + filling.undecided,
+            self.shadowed + filling.shadowed,
         )
 
 
@@ -110,6 +113,8 @@ async def _stretch(store: Store, tables: Tables, tenant: str, name: str, from_ms
         raise RefusedError(f"there is no job {name} of tenant {tenant}")
     if standing.job.state == "cancelled":
         raise RefusedError(f"{tenant}/{name} is cancelled: it never runs again")
+    if (standing.job.definition.shadow_ms or 0) > found.now_ms:
+        raise RefusedError(f"{tenant}/{name} {IN_SHADOW}")
     until_ms = min(to_ms - 1, found.now_ms)
     if standing.job.state == "finished":  # max_ticks may have ended it: what would come after is no tick of it
         until_ms = min(until_ms, standing.at.cursor_ms)

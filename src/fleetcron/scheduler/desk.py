@@ -18,7 +18,7 @@ from fleetcron.model.target import unserved
 from fleetcron.policy import amend
 from fleetcron.scheduler import dependencies
 from fleetcron.scheduler.adopt import Adopter, Adoption
-from fleetcron.scheduler.tables import Tables, build
+from fleetcron.scheduler.tables import Tables
 from fleetcron.steps import step
 from fleetcron.store.admission import RefusedJobs
 from fleetcron.store.almanac import Table
@@ -26,19 +26,25 @@ from fleetcron.store.jobs import Found
 from fleetcron.store.store import Store
 from fleetcron.store.upstreams import Around
 from fleetcron.store.written import Ok, Refused, Unknown
-from fleetcron.times.instants import from_ms
+from fleetcron.times.instants import LAST_MS, from_ms
 from fleetcron.times.timetable import Timetable
 
 _TRIES = 20
 BATCH = 500
 
-Done = Literal["created", "changed", "unchanged", "refused", "paused", "resumed", "cancelled", "deleted"]
+Done = Literal[
+    "created", "changed", "unchanged", "refused", "paused", "resumed", "cancelled", "deleted", "handed_over", "shadowed"
+]
 _DONE: dict[str, Done] = {
     "create": "created", "edit": "changed", "pause": "paused",
     "resume": "resumed", "cancel": "cancelled", "delete": "deleted",
+    "hand_over": "handed_over", "shadow": "shadowed",
 }  # fmt: skip
 CANCELLED: Final = (
     "cancelled, and will never run: choose another name, or run `fleetcron jobs delete` first and apply it again"
+)
+IN_SHADOW: Final = (
+    "in shadow: another scheduler runs it, and nothing of it runs here until `fleetcron shadow --hand-over`"
 )
 Name: TypeAlias = tuple[str, str]
 
@@ -62,6 +68,8 @@ class Applied:
             return None
         if self.done == "unchanged" and self.job.state == "cancelled":
             return CANCELLED
+        if self.job.definition.shadow_ms == LAST_MS and self.done in ("created", "changed", "unchanged"):
+            return IN_SHADOW
         return unserved(self.job.definition.run) if self.done in ("created", "changed") else None
 
 
@@ -169,6 +177,18 @@ class Desk:
             (tenant, name), lambda before, table, now: amend.delete(before, table, now, self._actor), only_if, needs
         )
 
+    async def hand_over(self, tenant: str, name: str, at_ms: int) -> Applied:
+        """The ticks of a job in shadow are ours from this instant on. Safe to repeat."""
+        return await self._steer(
+            (tenant, name), lambda before, table, now: amend.hand_over(before, table, at_ms, now, self._actor)
+        )
+
+    async def take_back(self, tenant: str, name: str) -> Applied:
+        """Into shadow from now on: another scheduler has the ticks."""
+        return await self._steer(
+            (tenant, name), lambda before, table, now: amend.take_back(before, table, now, self._actor)
+        )
+
     async def put_calendar(self, document: CalendarDocument) -> Adoption:
         return await self._adopter.calendar(document, self._actor)
 
@@ -190,6 +210,8 @@ class Desk:
         try:
             if before is None:
                 return await self._creation(definition, found, job_id, strict=strict)
+            # A file that still says `shadow: true`, or that never did, must neither stop a job nor start one twice.
+            definition = replace(definition, shadow_ms=before.job.definition.shadow_ms)
             if before.job.definition.as_document() == definition.as_document():
                 done: Done = "created" if before.job.job_id == job_id else "unchanged"
                 return Decided(applied=Applied(*name, done, before.job, before.next_due_ms))
@@ -235,8 +257,7 @@ class Desk:
         return _checked((await self._settle([name], {name: wish}, needs=needs))[0])
 
     async def _timetable(self, standing: Standing, epoch: int) -> Timetable:
-        known = await self._tables.known(standing.timing.parts(), epoch)
-        return build(standing.timing, known.almanac)
+        return await self._tables.built(standing.timing, epoch)
 
     async def _as_of(self, found: Found, name: Name) -> Found:
         """A change begins now, but never before what cannot be taken back: the change before it, its tables (which know

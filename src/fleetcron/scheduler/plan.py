@@ -1,7 +1,8 @@
 """From where a job stands to what is to be written. Pure: the same plan for every job with this timing and cursor.
 
 Every tick up to the cursor has its answer. A plan answers the ticks from the cursor to the horizon (now and the
-lookahead): late ones by the misfire policy, the others by a run each, and says when to look again.
+lookahead): late ones by the misfire policy, the others by a run each, and says when to look again. The ticks of a job
+in shadow are noted when they have come and not before, so that a hand-over finds no answer to take back.
 """
 
 from dataclasses import dataclass
@@ -35,8 +36,16 @@ class Plan:
 def plan(timing: Timing, timetable: Timetable, at: Position, now_ms: int, lookahead_ms: int) -> Plan:
     """What to write for a job that stands at `at`. Under `all` the late ticks become a gap, decided piece by piece."""
     last = last_allowed(timing, timetable, at)
-    late = misfire.last_late(timetable, at.cursor_ms, timing.misfire.grace_ms, now_ms, timing.start_deadline_ms)
-    past = Gap(at.cursor_ms, at.cursor_ms if late is None else min(late, last), "outage", noticed_ms=now_ms)
+    shade = misfire.shaded(timing, timetable, at.cursor_ms, min(now_ms, last))
+    shades = () if shade is None else (shade,)
+    start = at.cursor_ms if shade is None else shade.to_ms
+    if timing.shadow_ms is not None:
+        following = timetable.next_ms(start)
+        if following is not None and following < timing.shadow_ms and following <= last:
+            to = Position(start, at.ticks_used + used(timing, timetable, at.cursor_ms, start))
+            return Plan(to, following + lookahead_ms, answers=shades)  # due when that tick has come
+    late = misfire.last_late(timetable, start, timing.misfire.grace_ms, now_ms, timing.start_deadline_ms)
+    past = Gap(start, start if late is None else min(late, last), "outage", noticed_ms=now_ms)
     horizon = min(now_ms + lookahead_ms, last)
     coming = tuple(islice(timetable.ticks_ms(past.to_ms, horizon), MOST_RUNS))
     decision, gap = misfire.Decision(), None
@@ -54,4 +63,4 @@ def plan(timing: Timing, timetable: Timetable, at: Position, now_ms: int, lookah
     finished = following is None and cursor <= now_ms
     if following is None and not finished:
         following = cursor + lookahead_ms  # due again when the last tick has come, so that the job is finished then
-    return Plan(to, following, runs, decision.answers, gap, finished)
+    return Plan(to, following, runs, (*shades, *decision.answers), gap, finished)

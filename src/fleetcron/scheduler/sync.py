@@ -21,7 +21,7 @@ from fleetcron.model.definition import Definition
 from fleetcron.model.job import Job
 from fleetcron.scheduler.dependencies import Needs, upstream_first
 from fleetcron.scheduler.desk import BATCH, Applied, Desk, Name, Refusal
-from fleetcron.store.jobs import JobFilter
+from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.store import Store
 
 log = logging.getLogger(__name__)

@@ -59,6 +59,7 @@ class Tables:
         self._timings: dict[int, Timing] = {}
         self._timetables: dict[tuple[int, int], Timetable] = {}
         self._given: dict[tuple[Timing, int], Timetable] = {}
+        self._built: dict[tuple[Timing, int], Timetable] = {}
         self._zones: dict[tuple[str, str], Zone] = {}
         self._known: tuple[int, dict[tuple[Part, ...], Known]] | None = None
 
@@ -85,6 +86,16 @@ class Tables:
                 self._given.clear()
             found = self._given[timing, epoch] = timing.timetable(known.almanac)
         return found, []
+
+    async def built(self, timing: Timing, epoch: int) -> Timetable:
+        """The ticks of a timing that the fleet has already; without any, if the tables leave none."""
+        found = self._built.get((timing, epoch))
+        if found is None:
+            known = await self.known(timing.parts(), epoch)
+            if len(self._built) >= _GIVEN:
+                self._built.clear()
+            found = self._built[timing, epoch] = build(timing, known.almanac)
+        return found
 
     async def known(self, parts: Iterable[Part], epoch: int, instead: Mapping[Part, Table] | None = None) -> Known:
         """The tables that hold at an epoch; `instead` has those that are to hold from the next one on."""

@@ -17,7 +17,7 @@ class SimulatedClock:
         return (self._begin_ms + self.shift_ms) * 1000 + int(self._loop_s() * self._rate * 1e6)
 
     def now_ms(self) -> int:
-        return self.now_us() // 1000
+        return self._begin_ms + self.shift_ms + int(self._loop_s() * self._rate * 1e6) // 1000
 
     def monotonic_ms(self) -> int:
         return int(self._loop_s() * self._rate * 1000)

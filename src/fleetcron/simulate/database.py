@@ -6,6 +6,7 @@ request or the answer, or keep the request for so long that whoever asked has gi
 """
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -52,6 +53,9 @@ class _Session(SqliteSession):
 
     def read(self, script: Callable[[], Script[T]]) -> T:
         return self._run(self._open(), script)
+
+    def _open(self) -> sqlite3.Connection:
+        return self._connection or super()._open()
 
 
 class Database:

@@ -37,10 +37,9 @@ class Cast:
         read.add(job, function)
         known = read.get(job)
         assert known is not None
-        takes = known.takes
 
         async def play(ctx: Context) -> Any:
-            value = function(*(ctx, ctx.payload)[:takes])
+            value = function(*known.given(ctx))
             return await value if inspect.isawaitable(value) else value
 
         self._handlers.add(job, play)

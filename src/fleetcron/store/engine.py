@@ -6,9 +6,9 @@ between statements), PostgreSQL awaits each statement. An engine may run a scrip
 database asks for it (serialization failure, deadlock), so scripts are given as factories.
 """
 
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Generator, Protocol, TypeAlias, TypeVar  # noqa: UP035 - see Script
 
 from fleetcron.store.written import Refused, Written
 
@@ -22,6 +22,7 @@ class Row(Protocol):
 
 
 Call: TypeAlias = tuple[str, Mapping[str, Any]]
+# Each call of a verb evaluates `Script[…]`. That of typing is remembered: 1 µs, where that of collections takes 4.
 Script: TypeAlias = Generator[Call, list[Row], T]
 
 

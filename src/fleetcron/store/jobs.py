@@ -12,7 +12,6 @@ from fleetcron.model.amendment import Amendment
 from fleetcron.model.definition import Definition
 from fleetcron.model.job import Job, Revision
 from fleetcron.model.standing import Position, Standing
-from fleetcron.model.target import handler_key
 from fleetcron.model.timing import Timing, timing_id
 from fleetcron.steps import step
 from fleetcron.store.admission import admit
@@ -20,6 +19,8 @@ from fleetcron.store.almanac import Table, add_tables
 from fleetcron.store.cursors import answer_row
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.events import note_all
+from fleetcron.store.job_pages import JobFilter, page_of
+from fleetcron.store.job_rows import Documents, cursor_row, gap_row, job_row, revision_row, seen_row
 from fleetcron.store.rows import rows
 from fleetcron.store.upstreams import Apart, Around, check_together, hold_around, read_around
 from fleetcron.store.written import Refused, Written
@@ -27,6 +28,7 @@ from fleetcron.store.written import Refused, Written
 _EVENTS = {
     "create": "job_created", "edit": "job_edited", "pause": "job_paused",
     "resume": "job_resumed", "cancel": "job_cancelled", "delete": "job_deleted",
+    "hand_over": "job_handed_over", "shadow": "job_shadowed",
 }  # fmt: skip
 
 
@@ -53,18 +55,6 @@ class JobLine:
     last_started_ms: int | None = None
     last_finished_ms: int | None = None
     last_reason: str | None = None  # why it ended so
-
-
-@dataclass(frozen=True, slots=True)
-class JobFilter:
-    tenant: str | None = None
-    name: str | None = None
-    state: str | None = None
-    type: str | None = None
-    pool: str | None = None
-    text: str | None = None  # somewhere in the name
-    after: tuple[str, str] | None = None  # (tenant, name) of the last line of the page before
-    managed_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +108,8 @@ class Jobs:
         Safe to repeat: what was written no longer stands where it was.
         """
 
+        documents = {a.after.job.job_id: a.after.job.definition.as_document() for a in amendments}
+
         def script() -> Script[frozenset[str] | Refused]:
             step("amend.begin")
             [held] = yield "almanac_hold", {}
@@ -134,12 +126,12 @@ class Jobs:
             if refusal is not None:
                 return refusal
             yield from _keep_timings({a.after.timing: None for a in amendments})
-            created = yield from _create([a for a in amendments if a.before is None])
-            changed = yield from _change([a for a in amendments if a.before is not None])
+            created = yield from _create([a for a in amendments if a.before is None], documents)
+            changed = yield from _change([a for a in amendments if a.before is not None], documents)
             done = [a for a in amendments if a.after.job.job_id in created | changed]
             if around is not None:
                 check_together(amendments, created | changed)
-            yield from _leave_behind(done, epoch)
+            yield from _leave_behind(done, documents, epoch)
             step("amend.written")
             if done:
                 yield "notify", {"topic": "jobs"}
@@ -153,14 +145,16 @@ class Jobs:
             return Refused("some of the jobs have moved, and others depend on them")
 
     async def list(self, wanted: JobFilter, limit: int) -> list[JobLine]:
-        after = wanted.after or ("", "")
-        call = {"tenant": wanted.tenant, "name": wanted.name, "state": wanted.state, "type": wanted.type,
-                "pool": wanted.pool, "managed_by": wanted.managed_by, "text": wanted.text, "after_tenant": after[0],
-                "after_name": after[1], "most": limit}  # fmt: skip
+        """By tenant and name. The page is found first, in an index; only its jobs are looked at."""
 
         def script() -> Script[list[JobLine]]:
-            found = yield "jobs_list", call
-            return [_line(row) for row in found]
+            found = (
+                (yield page_of(wanted, limit))
+                if not wanted.is_one
+                else [{"tenant": wanted.tenant, "name": wanted.name}]
+            )
+            names = rows({"tenant": row["tenant"], "name": row["name"]} for row in found)
+            return [_line(row) for row in (yield "jobs_lines", {"rows": names})]
 
         return await self._engine.read(script)
 
@@ -170,6 +164,15 @@ class Jobs:
         def script() -> Script[Sequence[Job]]:
             found = yield "jobs_named", {"tenant": tenant, "name": name, "most": limit}
             return [_job(row) for row in found]
+
+        return await self._engine.read(script)
+
+    async def name_of(self, tenant: str, job_id: str) -> str | None:
+        """None: the tenant has no such job, or it was deleted."""
+
+        def script() -> Script[str | None]:
+            found = yield "jobs_name_of", {"tenant": tenant, "job_id": job_id}
+            return found[0]["name"] if found else None
 
         return await self._engine.read(script)
 
@@ -188,48 +191,41 @@ class Jobs:
         def script() -> Script[list[Revision]]:
             found = yield "job_revisions_list", {"job_id": job_id, "most": limit}
             return [
-                Revision(
-                    str(row["job_id"]),
-                    row["revision"],
-                    row["at_ms"],
-                    row["actor"],
-                    row["action"],
-                    _json(row["before"]),
-                    _json(row["after"]),
-                )
+                Revision(str(row["job_id"]), row["revision"], row["at_ms"], row["actor"], row["action"],
+                         _json(row["before"]), _json(row["after"]))
                 for row in found
-            ]
+            ]  # fmt: skip
 
         return await self._engine.read(script)
 
 
-def _create(amendments: Sequence[Amendment]) -> Script[set[str]]:
+def _create(amendments: Sequence[Amendment], documents: Documents) -> Script[set[str]]:
     if not amendments:
         return set()
-    found = yield "jobs_insert_if_free", {"rows": rows(_job_row(a) for a in amendments)}
+    found = yield "jobs_insert_if_free", {"rows": rows(job_row(a, documents) for a in amendments)}
     created = {str(row["job_id"]) for row in found}
     mine = [a for a in amendments if a.after.job.job_id in created]
-    yield "cursors_insert", {"rows": rows(_cursor_row(a) for a in mine)}
+    yield "cursors_insert", {"rows": rows(cursor_row(a) for a in mine)}
     return created
 
 
-def _change(amendments: Sequence[Amendment]) -> Script[set[str]]:
+def _change(amendments: Sequence[Amendment], documents: Documents) -> Script[set[str]]:
     """The cursor is the guard: it is locked first, as the scheduler does, and it moves with every revision."""
     if not amendments:
         return set()
     kept = [a for a in amendments if a.action != "delete"]
-    moved = yield "cursors_move_if_unmoved", {"rows": rows(_cursor_row(a) for a in kept)}
+    moved = yield "cursors_move_if_unmoved", {"rows": rows(cursor_row(a) for a in kept)}
     gone = yield (
         "cursors_delete_if_unmoved",
-        {"rows": rows(_seen_row(a) for a in amendments if a.action == "delete")},
+        {"rows": rows(seen_row(a) for a in amendments if a.action == "delete")},
     )
     changed = {str(row["job_id"]) for row in [*moved, *gone]}
     mine = [a for a in amendments if a.after.job.job_id in changed]
-    yield "jobs_update", {"rows": rows(_job_row(a) for a in mine)}
+    yield "jobs_update", {"rows": rows(job_row(a, documents) for a in mine)}
     return changed
 
 
-def _leave_behind(amendments: Sequence[Amendment], epoch: int) -> Script[None]:
+def _leave_behind(amendments: Sequence[Amendment], documents: Documents, epoch: int) -> Script[None]:
     """Revisions, events, gaps and answers; and the forecasts go."""
     changed = [a for a in amendments if a.before is not None]
     withdrawn: dict[str, int] = {}
@@ -244,7 +240,7 @@ def _leave_behind(amendments: Sequence[Amendment], epoch: int) -> Script[None]:
     notice = [_notice_row(a) for a in changed if a.notice]
     if notice:
         yield "gaps_notice", {"rows": rows(notice)}
-    gaps = [_gap_row(a, epoch) for a in changed if a.gaps]
+    gaps = [gap_row(a, epoch) for a in changed if a.gaps]
     if gaps:
         yield "gaps_insert", {"rows": rows(row for each in gaps for row in each)}
     homes = [{"job_id": a.after.job.job_id, "region": _region(a.after)} for a in changed if _has_moved(a)]
@@ -259,7 +255,7 @@ def _leave_behind(amendments: Sequence[Amendment], epoch: int) -> Script[None]:
     if answers:
         yield "ledger_insert", {"rows": rows(answers)}
     if amendments:
-        yield "job_revisions_insert", {"rows": rows(_revision_row(a) for a in amendments)}
+        yield "job_revisions_insert", {"rows": rows(revision_row(a, documents) for a in amendments)}
         yield from note_all(_events(amendments, withdrawn))
 
 
@@ -313,102 +309,6 @@ def _keep_timings(timings: Iterable[Timing]) -> Script[None]:
         yield "timing_parts_insert", {"rows": rows(parts)}
 
 
-def _job_row(a: Amendment) -> Mapping[str, Any]:
-    job, definition = a.after.job, a.after.job.definition
-    return {
-        "job_id": job.job_id,
-        "tenant": definition.tenant,
-        "name": definition.name,
-        "type": definition.type,
-        "pool": definition.pool,
-        "region": definition.region or "*",
-        "state": job.state,
-        "on_resume": job.on_resume,
-        "problem": job.problem,
-        "revision": job.revision,
-        "definition": definition.as_document(),
-        "managed_by": definition.managed_by,
-        "created_by": job.created_by,
-        "created_ms": job.created_ms,
-        "updated_ms": job.updated_ms,
-        "deleted_ms": job.deleted_ms,
-        "priority": definition.priority,
-        "overlap": definition.overlap.policy,
-        "claim_key": definition.claim_key(job.job_id),
-        "max_running": definition.overlap.max_running or 1,
-        "start_deadline_ms": definition.start_deadline_ms,
-        "handler": handler_key(definition.run),
-        "depends": int(bool(definition.depends_on)),
-    }
-
-
-def _cursor_row(a: Amendment) -> dict[str, Any]:
-    after = a.after
-    row = {
-        "job_id": after.job.job_id,
-        "region": after.job.definition.region or "*",
-        "shard": after.shard,
-        "state": after.job.state,
-        "timing_id": after.timing.timing_id,
-        "revision": after.job.revision,
-        "cursor_ms": after.at.cursor_ms,
-        "ticks_used": after.at.ticks_used,
-        "next_due_ms": after.next_due_ms,
-    }
-    return row | _seen_row(a)
-
-
-def _seen_row(a: Amendment) -> dict[str, Any]:
-    if a.before is None:
-        return {}
-    return {
-        "job_id": a.before.job.job_id,
-        "seen_cursor_ms": a.before.at.cursor_ms,
-        "seen_revision": a.before.job.revision,
-        "seen_state": a.before.job.state,
-    }
-
-
-def _gap_row(a: Amendment, epoch: int) -> list[dict[str, Any]]:
-    before = a.before
-    assert before is not None
-    return [
-        {
-            "job_id": before.job.job_id,
-            "region": before.job.definition.region or "*",
-            "shard": before.shard,
-            "from_ms": gap.from_ms,
-            "to_ms": gap.to_ms,
-            "cause": gap.cause,
-            "policy": gap.policy,
-            "revision": before.job.revision,
-            "timing_id": before.timing.timing_id,
-            "almanac": epoch,
-            "noticed_ms": gap.noticed_ms,
-            "trimmed": int(gap.trimmed),
-        }
-        for gap in a.gaps
-    ]
-
-
-def _revision_row(a: Amendment) -> Mapping[str, Any]:
-    return {
-        "job_id": a.after.job.job_id,
-        "revision": a.after.job.revision,
-        "at_ms": a.at_ms,
-        "actor": a.actor,
-        "action": a.action,
-        "timing_id": a.after.timing.timing_id,
-        "before": None if a.before is None else snapshot(a.before.job),
-        "after": snapshot(a.after.job),
-    }
-
-
-def snapshot(job: Job) -> dict[str, Any]:
-    """A job as a revision keeps it."""
-    return job.definition.as_document() | {"state": job.state, "on_resume": job.on_resume}
-
-
 def _standing(row: Row) -> Standing:
     at = Position(row["cursor_ms"], row["ticks_used"])
     timing = Timing.from_body(row["timing"])
@@ -442,4 +342,4 @@ def _json(text: str | None) -> dict[str, Any] | None:
     return None if text is None else dict(json.loads(text))
 
 
-__all__ = ["Count", "Found", "JobFilter", "JobLine", "Jobs", "Part", "snapshot"]
+__all__ = ["Count", "Found", "JobFilter", "JobLine", "Jobs", "Part"]

@@ -33,6 +33,7 @@ class Usage:
     in_flight: int = 0
     waiting: Counter[str] = field(default_factory=Counter)
     by_type: Counter[str] = field(default_factory=Counter)  # in flight
+    due_ms: int | None = None  # of the run that has waited longest for nothing but a free slot
 
     @property
     def queued(self) -> int:
@@ -179,7 +180,7 @@ def _tenants(name: str | None) -> Script[list[TenantLine]]:
         if name is None or row["tenant"] == name:
             _count_held(used.setdefault(row["tenant"], Usage()), row)
     for row in (yield "queue_census", {"tenant": name}):
-        used.setdefault(row["tenant"], Usage()).waiting[row["gate"] or ""] += row["runs"]
+        _count_queued(used.setdefault(row["tenant"], Usage()), row)
     known = {row["tenant"]: (_tenant(row), row["updated_ms"]) for row in found}
     return [
         TenantLine(*known.get(each, (Tenant(each), None)), used.get(each, Usage())) for each in sorted({*known, *used})
@@ -195,7 +196,7 @@ def _pools() -> Script[list[PoolLine]]:
     for row in (yield "leases_counts", {}):
         _count_held(used.setdefault(row["pool"], Usage()), row)
     for row in (yield "queue_census", {"tenant": None}):
-        used.setdefault(row["pool"], Usage()).waiting[row["gate"] or ""] += row["runs"]
+        _count_queued(used.setdefault(row["pool"], Usage()), row)
     slots = _slots((yield "workers_list", {}), facts["now_ms"])
     known = {row["pool"]: (_pool(row), row["updated_ms"]) for row in found}
     return [
@@ -222,6 +223,12 @@ def _slots(workers: Sequence[Row], now_ms: int) -> dict[str, list[int]]:
 def _count_jobs(usage: Usage, row: Row) -> None:
     usage.jobs += row["jobs"]
     usage.ended += row["jobs"] if row["state"] in _ENDED else 0
+
+
+def _count_queued(usage: Usage, row: Row) -> None:
+    usage.waiting[row["gate"] or ""] += row["runs"]
+    if row["gate"] is None:
+        usage.due_ms = row["due_ms"] if usage.due_ms is None else min(usage.due_ms, row["due_ms"])
 
 
 def _count_held(usage: Usage, row: Row) -> None:

@@ -1,14 +1,28 @@
 """From a URL to an engine."""
 
+from pathlib import Path
+
 from fleetcron.clock import Clock
 from fleetcron.errors import StoreError
 from fleetcron.store.migrations import Altering
 from fleetcron.store.postgres_url import masked
 from fleetcron.store.sqlite import SqliteEngine
 
-__all__ = ["masked", "open_engine"]
+__all__ = ["is_postgres", "masked", "open_engine", "require_file"]
 
 FORMS = "sqlite:///jobs.db, sqlite:////var/lib/fleetcron/jobs.db, :memory: or postgresql://user:password@host:5432/name"
+
+
+def require_file(url: str) -> None:
+    """For whoever only visits: opening a SQLite file that is not there would make an empty one."""
+    path = url.removeprefix("sqlite:///")
+    if path != url and path != ":memory:" and not Path(path).exists():
+        hint = "`fleetcron migrate`, `fleetcron apply` or a node makes it"
+        raise StoreError(f"there is no database {path} yet", hint=hint)
+
+
+def is_postgres(url: str) -> bool:
+    return url.partition("://")[0] in ("postgres", "postgresql")
 
 
 async def open_engine(url: str, *, clock: Clock, deadline_s: float = 5.0, connections: int = 8) -> Altering:
@@ -18,7 +32,7 @@ async def open_engine(url: str, *, clock: Clock, deadline_s: float = 5.0, connec
         return await SqliteEngine.open(url, clock=clock, deadline_s=deadline_s)
     if separator and scheme == "sqlite" and rest.startswith("/") and rest != "/":
         return await SqliteEngine.open(rest[1:], clock=clock, deadline_s=deadline_s)
-    if separator and scheme in ("postgres", "postgresql"):
+    if separator and is_postgres(url):
         try:
             from fleetcron.store.postgres import PostgresEngine  # the driver is an extra
         except ModuleNotFoundError as missing:

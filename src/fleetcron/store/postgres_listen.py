@@ -8,6 +8,7 @@ from typing import Final
 from fleetcron.errors import StoreError
 from fleetcron.store.hints import Hints, Listener
 from fleetcron.store.postgres_connections import Connection, Connector, farewell
+from fleetcron.store.postgres_url import channel_of
 
 _ALIVE_EVERY_S: Final = 2.0  # a black hole looks like silence, so ask
 _AGAIN_AFTER_S: Final = 1.0
@@ -17,7 +18,7 @@ class Ear:
     def __init__(self, connector: Connector) -> None:
         self._connector = connector
         self._alive_every_s = min(_ALIVE_EVERY_S, connector.deadline_s)
-        self.channel = f"fleetcron:{connector.url.schema}"
+        self.channel = channel_of(connector.url.schema)
         self._hints = Hints()
         self._hints.connected = False
         self._listening: asyncio.Task[None] | None = None

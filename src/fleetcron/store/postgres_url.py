@@ -43,6 +43,11 @@ def parse(url: str) -> PostgresUrl:
     return PostgresUrl(parts._replace(query=rest).geturl(), shown, schema, "pooler" in ours)
 
 
+def channel_of(schema: str) -> str:
+    """Where hints are told and heard."""
+    return f"fleetcron:{schema}"
+
+
 def unreadable(shown: str) -> StoreError:
     """Raise it `from None`: the text of its cause may hold a piece of the password."""
     hint = "look at its options, and write @ : / ? # % in a password as %40 %3A %2F %3F %23 %25"

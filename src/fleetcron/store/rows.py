@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from fleetcron.model.shard import Held
 
+_text: Final = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make one for every call
+
 
 def rows(items: Iterable[Mapping[str, Any]]) -> str:
-    return json.dumps(list(items), separators=(",", ":"))
+    return _text(list(items))
 
 
 def held_rows(held: Iterable[Held]) -> str:
@@ -20,4 +22,4 @@ def ids(items: Iterable[int]) -> str:
 
 
 def texts(items: Iterable[str]) -> str:
-    return json.dumps(list(items), separators=(",", ":"))
+    return _text(list(items))

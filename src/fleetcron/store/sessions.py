@@ -7,8 +7,10 @@ or has expired is not found.
 from dataclasses import dataclass
 from typing import Final
 
+from fleetcron.events import Event
 from fleetcron.model.access import Credential
 from fleetcron.store.engine import Engine, Script
+from fleetcron.store.events import note
 from fleetcron.store.keys import credential_of
 from fleetcron.store.written import Refused, Written
 
@@ -32,10 +34,12 @@ class Sessions:
         """`digest` of a `SessionToken`. Refused unless the key is valid now, and not a worker's."""
 
         def script() -> Script[Session | Refused]:
-            yield "sessions_insert_if_valid", {"digest": digest, "key_id": key_id, "lasts_ms": lasts_ms}
+            begun = yield "sessions_insert_if_valid", {"digest": digest, "key_id": key_id, "lasts_ms": lasts_ms}
             found = yield from _find(digest)
             if found is None or found.credential.key_id != key_id:
                 return Refused("no session can begin with this key")
+            if begun:
+                yield from _noted("session_began", found)
             return found
 
         return await self._engine.write(script)
@@ -48,7 +52,11 @@ class Sessions:
         """Log out. False: there was no such session."""
 
         def script() -> Script[bool | Refused]:
-            return bool((yield "sessions_end", {"digest": digest}))
+            found = yield from _find(digest)
+            ended = bool((yield "sessions_end", {"digest": digest}))
+            if ended and found is not None:  # one that was over has ended by itself
+                yield from _noted("session_ended", found)
+            return ended
 
         return await self._engine.write(script)
 
@@ -64,6 +72,11 @@ class Sessions:
 def forget_ended() -> Script[int]:
     """Part of another verb's script."""
     return len((yield "sessions_purge", {"most": PURGED_AT_ONCE}))
+
+
+def _noted(kind: str, session: Session) -> Script[None]:
+    key = session.credential
+    yield from note(Event(kind, actor=key.actor, detail={"key_id": key.key_id, "expires_ms": session.expires_ms}))
 
 
 def _find(digest: str) -> Script[Session | None]:

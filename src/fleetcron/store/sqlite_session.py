@@ -8,8 +8,8 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
-from typing import Any, Final, NoReturn, TypeVar, cast
+from contextlib import suppress
+from typing import Any, Final, NoReturn, TypeVar
 from urllib.parse import quote
 
 from fleetcron.clock import Clock
@@ -170,13 +170,16 @@ class SqliteSession:
             connection.execute(f"PRAGMA busy_timeout = {self._busy_ms}")
 
     def _run(self, connection: sqlite3.Connection, script: Callable[[], Script[T]]) -> T:
-        with closing(script()) as generator:
-            try:
-                name, parameters = next(generator)
-                while True:
-                    name, parameters = generator.send(self._execute(connection, name, parameters))
-            except StopIteration as done:
-                return cast(T, done.value)
+        generator = script()
+        try:
+            name, parameters = next(generator)
+            while True:
+                name, parameters = generator.send(self._execute(connection, name, parameters))
+        except StopIteration as done:
+            value: T = done.value
+            return value
+        finally:
+            generator.close()
 
     def _execute(self, connection: sqlite3.Connection, name: str, parameters: Mapping[str, Any]) -> list[Row]:
         if name == NOTIFY:

@@ -7,7 +7,7 @@ they are, for PostgreSQL they become $1, $2, … in the order in which they firs
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -45,10 +45,14 @@ class Statement:
     sql: str
     parameters: tuple[str, ...]
     before: tuple[str, ...] = ()  # what SQLite runs first, in the same transaction
+    names: frozenset[str] = field(init=False, repr=False, compare=False)  # of the parameters: every call is checked
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", frozenset(self.parameters))
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Refuse a call with other parameters than the text has; a database would take a surplus one silently."""
-        if given.keys() == set(self.parameters):
+        if given.keys() == self.names:
             return
         missing = ", ".join(name for name in self.parameters if name not in given)
         surplus = ", ".join(name for name in given if name not in self.parameters)

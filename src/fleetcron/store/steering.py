@@ -23,6 +23,7 @@ from fleetcron.store.written import Refused, Written
 BATCH: Final = 500
 LONGEST_KEY: Final = 200
 
+IN_SHADOW: Final = "is in shadow: the old scheduler still runs it; hand it over first (fleetcron shadow --hand-over)"
 # unchanged: it was so already, as when somebody repeats what he asked
 Done: TypeAlias = Literal["cancelled", "stopping", "replayed", "discarded", "unchanged", "refused"]
 _Answer: TypeAlias = Callable[[int, Row], tuple[Done, str | None]]
@@ -109,10 +110,14 @@ class Steering:
     ) -> Written[Triggered]:
         """A run outside the schedule, of a job by its id or by (tenant, name). `key` is the client's: whoever asks
         again with it gets the same run. A DefinitionError if the payload cannot be."""
-        if not 0 < len(key) <= LONGEST_KEY or "\0" in key:
-            raise DefinitionError([Mistake("/key", f"must have 1 to {LONGEST_KEY} characters")])
-        _check(payload, MAX_PAYLOAD)  # more than that nobody may; the tenant's own limit is asked below
+        _check_asked(payload, key)
         return await self._engine.write(lambda: _trigger(job, payload, actor, key))
+
+    async def enqueue(
+        self, job: tuple[str, str], payload: Mapping[str, Any] | None, *, actor: str, key: str
+    ) -> Written[Triggered]:
+        """As `trigger`, for programs."""
+        return await self._engine.write(lambda: enqueueing(job, payload, key, actor=actor))
 
     async def cancel(self, run_ids: Sequence[int], reason: str | None, *, actor: str) -> Written[list[Steered]]:
         """Whatever has not ended. One answer for each, in order."""
@@ -150,8 +155,17 @@ class Steering:
         return await self._engine.read(script)
 
 
+def enqueueing(
+    job: tuple[str, str], payload: Mapping[str, Any] | None, key: str, *, actor: str
+) -> Script[Triggered | Refused]:
+    """A program asks for a run; also in a transaction that is not ours. Unlike a person, who knows what he does when he
+    triggers a paused job, a program hears of the pause."""
+    _check_asked(payload, key)
+    return (yield from _trigger(job, payload, actor, key, even_paused=False))
+
+
 def _trigger(
-    wanted: str | tuple[str, str], payload: Mapping[str, Any] | None, actor: str, key: str
+    wanted: str | tuple[str, str], payload: Mapping[str, Any] | None, actor: str, key: str, *, even_paused: bool = True
 ) -> Script[Triggered | Refused]:
     step("trigger.begin")
     job_id, (tenant, name) = (wanted, (None, None)) if isinstance(wanted, str) else (None, wanted)
@@ -165,6 +179,12 @@ def _trigger(
     if not known:
         if (refusal := _closed(job["state"], job["deleted_ms"])) is not None:
             return Refused(f"{job['tenant']}/{job['name']} {refusal}: it never runs again")
+        if job["state"] == "paused" and not even_paused:
+            hint = f"resume it (fleetcron jobs resume {job['tenant']}/{job['name']})"
+            return Refused(f"{job['tenant']}/{job['name']} is paused, so nothing was enqueued; {hint}")
+        [facts] = yield "fleet_now", {}
+        if (job["shadow_ms"] or 0) > facts["now_ms"]:
+            return Refused(f"{job['tenant']}/{job['name']} {IN_SHADOW}")
         limits = yield "tenants_list", {"tenant": job["tenant"]}
         _check(payload, limits[0]["max_payload"] if limits else MAX_PAYLOAD)
         made = yield from _make(job, asked, text, actor)
@@ -240,7 +260,7 @@ def _replay(wanted: list[int], actor: str) -> Script[list[Steered] | Refused]:
         if row["finished_ms"] is None:
             return "unchanged", "it has not ended: nothing to replay"
         if row["state"] in ("dead", "cancelled"):
-            return "refused", f"its job {_closed(row['job_state'], row['deleted_ms'])}"
+            return "refused", f"its job {_closed(row['job_state'], row['deleted_ms']) or IN_SHADOW}"
         if row["state"] == "succeeded":
             return "refused", f"it has succeeded; for another run: fleetcron jobs trigger {row['tenant']}/{row['name']}"
         return "refused", f"it is {row['state']}: only dead and cancelled runs can be replayed"
@@ -321,6 +341,12 @@ def _closed(state: str, deleted_ms: int | None) -> str | None:
     if deleted_ms is not None:
         return "is deleted"
     return "is cancelled" if state == "cancelled" else None
+
+
+def _check_asked(payload: Mapping[str, Any] | None, key: str) -> None:
+    if not 0 < len(key) <= LONGEST_KEY or "\0" in key:
+        raise DefinitionError([Mistake("/key", f"must have 1 to {LONGEST_KEY} characters")])
+    _check(payload, MAX_PAYLOAD)  # more than that nobody may; the tenant's own limit is asked in the transaction
 
 
 def _check(payload: Mapping[str, Any] | None, most: int) -> None:

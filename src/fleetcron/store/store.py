@@ -24,6 +24,7 @@ from fleetcron.store.migrations import Altering
 from fleetcron.store.nodes import Nodes
 from fleetcron.store.opening import open_engine
 from fleetcron.store.output import AttemptOutput
+from fleetcron.store.pings import Pings
 from fleetcron.store.queue import Queue
 from fleetcron.store.sessions import Sessions
 from fleetcron.store.shards import Shards
@@ -63,6 +64,7 @@ class Store:
         self.sessions = Sessions(engine)
         self.idempotency = Idempotency(engine)
         self.figures = RunFigures(engine)
+        self.pings = Pings(engine)
 
     @classmethod
     async def open(cls, config: StoreConfig, clock: Clock) -> "Store":

@@ -1,8 +1,8 @@
 """The safety net: what the normal path should have done and did not, because somebody vanished in the middle.
 
 Every verb of the normal path is one transaction, so there should be nothing to find. What is found is put right, and
-counted in an event: a number above zero is a fault to look for. On the way it forgets sessions that have ended and
-answers to requests that are a day old, some of them each time.
+counted in an event: a number above zero is a fault to look for. On the way it forgets sessions that have ended, answers
+to requests that are a day old and pings that nobody looks at any more, some of them each time.
 """
 
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from fleetcron.store.closing import close_runs
 from fleetcron.store.engine import Engine, Script
 from fleetcron.store.events import note_all
 from fleetcron.store.idempotency import forget_old
+from fleetcron.store.pings import forget_old_pings
 from fleetcron.store.rows import rows
 from fleetcron.store.sessions import forget_ended
 from fleetcron.store.written import Refused, Written
@@ -47,8 +48,9 @@ class Sweeping:
             [lock] = yield "work_try_lock", {"name": "sweep"}
             if not lock["got"]:
                 return Swept(next_id=after_id, busy=True)
-            yield from forget_ended()  # before any pool is locked: claims need not wait for these two
+            yield from forget_ended()  # before any pool is locked: claims need not wait for these three
             yield from forget_old()
+            yield from forget_old_pings()
             [facts] = yield "fleet_now", {}
             now_ms = facts["now_ms"]
             expired = yield from _expire(now_ms)

@@ -8,10 +8,11 @@ once; that alone must not give two workers the same run.)
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from fleetcron.events import Event
 from fleetcron.model.outcome import Fault, Lost
+from fleetcron.model.rules import Lane
 from fleetcron.steps import step
 from fleetcron.store.ends import Ended, Ends, Settle, end_leases
 from fleetcron.store.engine import Engine, Row, Script
@@ -43,12 +44,20 @@ class Renewed:
     started_ms: int | None = None  # when this life of the worker began
 
 
+class HeldRun(NamedTuple):
+    """An attempt that a worker has. It begins at `earliest_ms` or later."""
+
+    run_id: int
+    attempt: int
+    pool: str
+    lane: Lane
+    earliest_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """By run and attempt."""
-
     now_ms: int
-    earliest: Mapping[tuple[int, int], int]
+    held: Sequence[HeldRun]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +111,12 @@ class Workers:
         return await self._engine.read(script)
 
     async def begun(self, node_id: str) -> Begun:
-        """When what it holds could begin at the earliest: for workers whose own clock nobody has seen."""
+        """What it holds, and when that could begin at the earliest: for workers whose own clock nobody has seen."""
 
         def script() -> Script[Begun]:
             [facts] = yield "fleet_now", {}
             found = yield "leases_keys_of_node", {"node_id": node_id}
-            earliest = {(row["run_id"], row["attempt"]): max(row["claimed_ms"], row["due_ms"]) for row in found}
-            return Begun(facts["now_ms"], earliest)
+            return Begun(facts["now_ms"], [_held(row) for row in found])
 
         return await self._engine.read(script)
 
@@ -208,6 +216,10 @@ def _lost(why: str, now_ms: int) -> Callable[[Row], Ended]:
         return Ended(row["run_id"], row["attempt"], Lost(Fault("lost", why)), started, max(started, now_ms))
 
     return end_of
+
+
+def _held(row: Row) -> HeldRun:
+    return HeldRun(row["run_id"], row["attempt"], row["pool"], row["lane"], max(row["claimed_ms"], row["due_ms"]))
 
 
 def _line(text: str) -> str:

@@ -1,11 +1,12 @@
 """A world of your own: a fleet on virtual time that a test moves on by hand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from fleetcron.errors import RefusedError, ScheduleError
+from fleetcron.executors.context import Context
 from fleetcron.executors.handlers import Handlers
 from fleetcron.model.answer import WORDS
 from fleetcron.model.definition import Definition
@@ -120,7 +121,7 @@ class World:
         calls = None
         if call:
             self._cast(name)
-            calls = self._functions[name]
+            calls = _called(self._functions[name])
         self._stage.cast.give(name, scripted(seconds, fails, raises, returns, calls))
 
     def pause(self, job: str, on_resume: Misfire | None = None) -> None:
@@ -292,6 +293,15 @@ def _short(line: RunLine | LedgerLine) -> str:
 
 def _nothing() -> None:
     """A command or an HTTP call: it is not made here."""
+
+
+def _called(function: Callable[..., Any]) -> Callable[[Context], Any]:
+    """Whatever shape it has."""
+    read = Handlers(())
+    read.add("it", function)
+    handler = read.get("it")
+    assert handler is not None
+    return lambda ctx: handler.function(*handler.given(ctx))
 
 
 def _imported(job: str, function: str) -> Any:

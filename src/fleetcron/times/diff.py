@@ -36,16 +36,39 @@ class Diff:
         }
 
 
+@dataclass(slots=True)
+class Compared:
+    """A diff in milliseconds: whoever compares many schedules counts more ticks than it shows."""
+
+    until: int
+    complete: bool = True
+    kept: int = 0
+    appear: list[int] = field(default_factory=list)
+    vanish: list[int] = field(default_factory=list)
+    move: list[tuple[int, int]] = field(default_factory=list)
+
+
 def diff(old: Schedule, new: Schedule, after: datetime, until: datetime, limit: int = 100_000) -> Diff:
     """Compare the ticks in (after, until]. At most `limit` ticks of each schedule are looked at."""
-    low, high = to_ms(after), to_ms(until)
+    found = compare(old, new, to_ms(after), to_ms(until), limit)
+    return Diff(
+        [from_ms(tick) for tick in found.appear],
+        [from_ms(tick) for tick in found.vanish],
+        [(from_ms(before), from_ms(behind)) for before, behind in found.move],
+        found.kept,
+        found.complete,
+        until if found.complete else from_ms(found.until),
+    )
+
+
+def compare(old: Schedule, new: Schedule, low: int, high: int, limit: int) -> Compared:
     before = list(islice(old.ticks_ms(low, high), limit + 1))
     behind = list(islice(new.ticks_ms(low, high), limit + 1))
-    found = Diff(until=until)
+    found = Compared(high)
     if len(before) > limit or len(behind) > limit:
         high = min(ticks[limit - 1] for ticks in (before, behind) if len(ticks) > limit)
         before, behind = [t for t in before if t <= high], [t for t in behind if t <= high]
-        found.complete, found.until = False, from_ms(high)
+        found.complete, found.until = False, high
     olds, news = set(before), set(behind)
     found.kept = len(olds & news)
     alone: list[int] = []  # ticks of one schedule only, since the last tick that both have
@@ -59,7 +82,7 @@ def diff(old: Schedule, new: Schedule, after: datetime, until: datetime, limit: 
     return found
 
 
-def _pair(alone: list[int], olds: set[int], found: Diff) -> None:
+def _pair(alone: list[int], olds: set[int], found: Compared) -> None:
     """Neighbours of which one vanishes and one appears are one tick that moved, the nearest pairs first."""
     pairs = [(b - a, a, b) for a, b in pairwise(alone) if (a in olds) != (b in olds) and b - a <= _FARTHEST_MOVE_MS]
     moved: dict[int, int] = {}
@@ -68,6 +91,6 @@ def _pair(alone: list[int], olds: set[int], found: Diff) -> None:
             moved[a], moved[b] = b, a
     for tick in alone:
         if tick in moved and tick in olds:
-            found.move.append((from_ms(tick), from_ms(moved[tick])))
+            found.move.append((tick, moved[tick]))
         elif tick not in moved:
-            (found.vanish if tick in olds else found.appear).append(from_ms(tick))
+            (found.vanish if tick in olds else found.appear).append(tick)

@@ -83,8 +83,10 @@ class LocalTimes:
         return total
 
     def listed(self, first: int, last: int) -> list[int]:
-        """Those in [first, last]."""
-        return [base + step for base, steps, _ in self.blocks(first, last) for step in steps]
+        """Those in [first, last], which is short: no table of a year is made for it."""
+        if last < first:
+            return []
+        return [base + step for base, steps, _ in self._days(first, last) for step in steps]
 
     def blocks(self, first: int, last: int) -> Iterator[Block]:
         """Those in [first, last], many at a time."""

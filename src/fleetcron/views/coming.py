@@ -1,8 +1,8 @@
 """The next tick of jobs, exactly.
 
 A run that is planned ahead is the next tick. Without one, the instant at which the scheduler looks again is the next
-tick, except for a job that may end: there it can be the moment to find that the job is finished, so its timetable is
-asked.
+tick, except for a job that may end, where it can be the moment to find that the job is finished, and for one in shadow,
+which is looked at when its tick has come: their timetables are asked.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,9 +21,11 @@ async def next_ticks(store: Store, lines: Sequence[JobLine]) -> dict[str, int]:
     found = {line.job.job_id: line.next_planned_ms for line in lines if line.next_planned_ms is not None}
     open_lines = [line for line in lines if line.job.job_id not in found and line.job.state == "active"]
     found |= {
-        line.job.job_id: line.next_due_ms for line in open_lines if line.next_due_ms is not None and not _may_end(line)
+        line.job.job_id: line.next_due_ms
+        for line in open_lines
+        if line.next_due_ms is not None and not _asks_timetable(line)
     }
-    ending = [line for line in open_lines if _may_end(line)]
+    ending = [line for line in open_lines if _asks_timetable(line)]
     if ending:
         facts = await store.jobs.find([(line.job.definition.tenant, line.job.definition.name) for line in ending])
         for standing, timetable in await _timetables(store, facts):
@@ -56,7 +58,8 @@ async def _timetables(store: Store, facts: Found) -> Iterable[tuple[Standing, Ti
     return [(standing, build(standing.timing, known.almanac)) for standing in standings]
 
 
-def _may_end(line: JobLine) -> bool:
+def _asks_timetable(line: JobLine) -> bool:
     definition = line.job.definition
     only_once = all(isinstance(entry, OnceEntry) for entry in definition.schedule)
-    return only_once or definition.max_ticks is not None or definition.ends_ms is not None
+    may_end = only_once or definition.max_ticks is not None or definition.ends_ms is not None
+    return may_end or definition.shadow_ms is not None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from fleetcron.model.job import Job, Revision, changes
+from fleetcron.model.writing import shadow_document
 from fleetcron.scheduler.desk import Applied
 from fleetcron.store.jobs import JobLine
 from fleetcron.views.health import health
@@ -23,6 +24,7 @@ def line_json(line: JobLine, next_ms: int | None, now_ms: int) -> dict[str, Any]
         "type": definition.type,
         "pool": definition.pool,
         "state": job.state,
+        "shadow": shadow_document(definition.shadow_ms),
         "problem": job.problem,
         "revision": job.revision,
         "schedule": short(definition),

@@ -126,6 +126,7 @@ def backfilled_json(
         "superseded": done.superseded,
         "existing": done.existing,
         "undecided": done.undecided,
+        "shadowed": done.shadowed,
     }
 
 

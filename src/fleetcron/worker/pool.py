@@ -12,6 +12,30 @@ from fleetcron.store.claims import Claimed
 LIVE_SHARE = 4  # one slot of so many is always left to live work
 
 
+def lendable(slots: int, room: int, lent: int) -> int:
+    """How many of the free slots catch-up may take. It borrows, but a quarter of all, at least one, stays free for live
+    work. One slot alternates."""
+    return room if slots == 1 else max(0, min(room, slots - max(1, slots // LIVE_SHARE) - lent))
+
+
+class Turns:
+    """Whose turn it is in the pools with one slot of many workers that this process answers, live or catch-up. It
+    remembers `most` of them; who is forgotten begins with live work, as everybody does."""
+
+    def __init__(self, most: int = 10_000) -> None:
+        self._most = most
+        self._last: dict[tuple[str, str], str] = {}  # the lane, by worker and pool; whoever claimed last is last
+
+    def is_of_catchup(self, worker: str, pool: str) -> bool:
+        return self._last.get((worker, pool), "catchup") == "live"
+
+    def note(self, worker: str, pool: str, lane: str) -> None:
+        self._last.pop((worker, pool), None)
+        self._last[worker, pool] = lane
+        if len(self._last) > self._most:
+            del self._last[next(iter(self._last))]
+
+
 @dataclass(slots=True)
 class Attempt:
     """An attempt that this worker holds."""
@@ -48,11 +72,8 @@ class Pool:
 
     @property
     def catchup_room(self) -> int:
-        """Catch-up borrows slots, but a quarter, at least one, stays free for live work. One slot alternates."""
-        if self.slots == 1:
-            return self.room
         lent = sum(each.run.lane == "catchup" for each in (*self.running.values(), *self.held.values()))
-        return max(0, min(self.room, self.slots - max(1, self.slots // LIVE_SHARE) - lent))
+        return lendable(self.slots, self.room, lent)
 
     @property
     def catchup_first(self) -> bool:

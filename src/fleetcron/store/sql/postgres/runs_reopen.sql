@@ -4,5 +4,6 @@ UPDATE runs SET state = 'planned', finished_ms = NULL, started_ms = NULL, failur
 WHERE run_id IN (SELECT CAST(value AS BIGINT) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS
     v (value))
     AND state IN ('dead', 'cancelled') AND EXISTS (
-        SELECT 1 FROM jobs AS j WHERE j.job_id = runs.job_id AND j.deleted_ms IS NULL AND j.state <> 'cancelled')
+        SELECT 1 FROM jobs AS j WHERE j.job_id = runs.job_id AND j.deleted_ms IS NULL AND j.state <> 'cancelled'
+            AND coalesce(j.shadow_ms, 0) <= db_now_ms())
 RETURNING run_id, job_id, run_after_ms, round

@@ -10,6 +10,6 @@ WHERE r.dead = 1 AND r.discarded_ms IS NULL
     AND (CAST(:error AS TEXT) IS NULL OR a.error_code = :error)
     AND (CAST(:from_ms AS BIGINT) IS NULL OR r.finished_ms >= :from_ms)
     AND (CAST(:to_ms AS BIGINT) IS NULL OR r.finished_ms < :to_ms)
-    AND j.deleted_ms IS NULL AND j.state <> 'cancelled' AND r.run_id > :after_id
+    AND j.deleted_ms IS NULL AND j.state <> 'cancelled' AND coalesce(j.shadow_ms, 0) <= db_now_ms() AND r.run_id > :after_id
 ORDER BY r.run_id
 LIMIT :most

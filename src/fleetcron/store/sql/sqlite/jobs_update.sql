@@ -19,7 +19,8 @@ SET tenant = n.tenant,
     max_running = n.max_running,
     start_deadline_ms = n.start_deadline_ms,
     handler = n.handler,
-    depends = n.depends
+    depends = n.depends,
+    shadow_ms = n.shadow_ms
 FROM (SELECT value ->> 'job_id' AS job_id, value ->> 'tenant' AS tenant, value ->> 'name' AS name,
     value ->> 'type' AS type, value ->> 'pool' AS pool, value ->> 'region' AS region, value ->> 'state' AS state,
     value ->> 'on_resume' AS on_resume, value ->> 'problem' AS problem, value ->> 'revision' AS revision,
@@ -27,5 +28,6 @@ FROM (SELECT value ->> 'job_id' AS job_id, value ->> 'tenant' AS tenant, value -
     value ->> 'created_ms' AS created_ms, value ->> 'updated_ms' AS updated_ms, value ->> 'deleted_ms' AS deleted_ms,
     value ->> 'priority' AS priority, value ->> 'overlap' AS overlap, value ->> 'claim_key' AS claim_key,
     value ->> 'max_running' AS max_running, value ->> 'start_deadline_ms' AS start_deadline_ms,
-    value ->> 'handler' AS handler, value ->> 'depends' AS depends FROM json_each(:rows)) AS n
+    value ->> 'handler' AS handler, value ->> 'depends' AS depends,
+    value ->> 'shadow_ms' AS shadow_ms FROM json_each(:rows)) AS n
 WHERE jobs.job_id = n.job_id

@@ -1,4 +1,4 @@
--- Jobs by filter, a page of them, with their next instants and their last run, in the state that people see.
+-- Jobs by name, with their next instants and their last run, in the state that people see.
 SELECT
     j.*,
     c.next_due_ms,
@@ -12,21 +12,15 @@ SELECT
          WHEN h.run_id IS NOT NULL AND (h.node_id IS NULL OR h.attempt > 1) THEN 'retrying'
          WHEN q.gate IS NOT NULL THEN 'waiting'
          ELSE r.state END AS last_state
-FROM jobs AS j
+FROM (
+    SELECT value ->> 'tenant' AS tenant, value ->> 'name' AS name
+    FROM json_each(:rows)
+) AS n
+JOIN jobs AS j ON j.tenant = n.tenant AND j.name = n.name AND j.deleted_ms IS NULL
 LEFT JOIN cursors AS c ON c.job_id = j.job_id
 LEFT JOIN runs AS r ON r.job_id = j.job_id AND r.kind <> 'manual' AND r.scheduled_for_ms = (
     SELECT max(l.scheduled_for_ms) FROM runs AS l
     WHERE l.job_id = j.job_id AND l.kind <> 'manual' AND l.scheduled_for_ms <= db_now_ms())
 LEFT JOIN leases AS h ON h.run_id = r.run_id
 LEFT JOIN queue AS q ON q.run_id = r.run_id
-WHERE j.deleted_ms IS NULL
-    AND (CAST(:tenant AS TEXT) IS NULL OR j.tenant = :tenant)
-    AND (CAST(:name AS TEXT) IS NULL OR j.name = :name)
-    AND (CAST(:state AS TEXT) IS NULL OR j.state = :state)
-    AND (CAST(:type AS TEXT) IS NULL OR j.type = :type)
-    AND (CAST(:pool AS TEXT) IS NULL OR j.pool = :pool)
-    AND (CAST(:managed_by AS TEXT) IS NULL OR j.managed_by = :managed_by)
-    AND (CAST(:text AS TEXT) IS NULL OR replace(j.name, CAST(:text AS TEXT), '') <> j.name)
-    AND (j.tenant, j.name) > (:after_tenant, :after_name)
 ORDER BY j.tenant, j.name
-LIMIT :most

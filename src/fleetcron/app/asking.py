@@ -1,0 +1,111 @@
+"""Asking for runs from Python: `app.enqueue(…)`, and `app.enqueue_in(connection, …)` in a transaction of the caller's.
+
+A job is named by its name, or by its function if the app declares it. What the app declares is checked here, before
+anything is written; a job that somebody else keeps is known only to the store.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from fleetcron.app.application import DEFAULT_TENANT, Declared, Fleetcron
+from fleetcron.app.payloads import check, kind_of
+from fleetcron.app.running import settings
+from fleetcron.clock import SystemClock
+from fleetcron.errors import DefinitionError, Mistake, RefusedError
+from fleetcron.executors.payload_types import PayloadType, Unresolvable
+from fleetcron.store.borrowed import borrow, borrow_sync
+from fleetcron.store.borrowed_sqlite import borrow_sqlite
+from fleetcron.store.migrations import require_current
+from fleetcron.store.opening import is_postgres, require_file
+from fleetcron.store.postgres_url import parse
+from fleetcron.store.steering import Triggered, enqueueing
+from fleetcron.store.store import Store
+from fleetcron.views.asking import answer
+
+
+class Wish(NamedTuple):
+    """A run that somebody asks for."""
+
+    job: tuple[str, str]
+    payload: Mapping[str, Any] | None
+    key: str
+
+
+async def enqueue(app: Fleetcron, wish: Wish) -> Triggered:
+    """In a transaction of its own. The store that the app has open is used; otherwise one is opened for this call."""
+    if app.store is not None:
+        return await _trigger(app.store, wish, app.managed_by)
+    config = settings(app).store
+    require_file(config.url)
+    store = await Store.open(config, SystemClock())
+    try:
+        await require_current(store.engine)
+        return await _trigger(store, wish, app.managed_by)
+    finally:
+        await store.close()
+
+
+async def enqueue_in(app: Fleetcron, connection: object, wish: Wish) -> Triggered:
+    url = _url(app)
+    if not is_postgres(url):
+        raise RefusedError(
+            "the store of this app is SQLite, whose connections are not awaited; call app.enqueue_in_sync(…) with a "
+            "sqlite3.Connection to the same file, or app.enqueue(…), which has a transaction of its own"
+        )
+    return await borrow(connection, parse(url).schema, lambda: enqueueing(*wish, actor=app.managed_by))
+
+
+def enqueue_in_sync(app: Fleetcron, connection: object, wish: Wish) -> Triggered:
+    url = _url(app)
+    if is_postgres(url):
+        return borrow_sync(connection, parse(url).schema, lambda: enqueueing(*wish, actor=app.managed_by))
+    path = url.removeprefix("sqlite:///")
+    return borrow_sqlite(connection, path, SystemClock(), lambda: enqueueing(*wish, actor=app.managed_by))
+
+
+def wish_of(app: Fleetcron, job: str | Callable[..., Any], payload: Any, tenant: str | None, key: str | None) -> Wish:
+    found = find(app, job, tenant)
+    name, owner = (found.name, found.tenant) if found else (str(job), tenant or DEFAULT_TENANT)
+    checked = check(payload, kind_of_job(app, found), name, owner)
+    return Wish((owner, name), checked, key if key is not None else secrets.token_hex(16))
+
+
+def find(app: Fleetcron, job: str | Callable[..., Any], tenant: str | None) -> Declared | None:
+    """What the app declares under this name or above this function."""
+    by_name = isinstance(job, str)
+    found = [
+        each
+        for each in app.declared
+        if (each.name == job if by_name else each.function is job) and tenant in (None, each.tenant)
+    ]
+    if len(found) > 1 and len({(each.tenant, each.name) for each in found}) > 1:
+        some = ", ".join(f"{each.tenant}/{each.name}" for each in found)
+        raise RefusedError(f"{job!r} is several jobs of this app ({some}): give the name, and tenant=…")
+    if not found and not by_name:
+        raise RefusedError(f"{getattr(job, '__qualname__', job)} is no job of this app: write @app.job(…) above it")
+    return found[0] if found else None
+
+
+def kind_of_job(app: Fleetcron, declared: Declared | None) -> PayloadType | None:
+    """Kept: an application asks for runs all the time."""
+    if declared is None:
+        return None
+    if declared.function not in app.kinds:
+        try:
+            app.kinds[declared.function] = kind_of(declared.function)
+        except Unresolvable as error:
+            raise DefinitionError([Mistake(f"{declared.name}: payload", str(error))]) from None
+    kind: PayloadType | None = app.kinds[declared.function]
+    return kind
+
+
+async def _trigger(store: Store, wish: Wish, actor: str) -> Triggered:
+    return await answer(lambda: store.steering.enqueue(wish.job, wish.payload, actor=actor, key=wish.key))
+
+
+def _url(app: Fleetcron) -> str:
+    """Of the store. Kept, because the settings do not change while a program runs."""
+    if app.store_url is None:
+        app.store_url = settings(app).store.url
+    return app.store_url

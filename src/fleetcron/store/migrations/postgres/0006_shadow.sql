@@ -1,0 +1,20 @@
+-- Jobs that another scheduler still runs, and what it says about its own starts.
+
+-- Ticks before this instant are the old scheduler's; NULL: the job never was in shadow. As in the definition.
+ALTER TABLE jobs ADD COLUMN shadow_ms BIGINT;
+CREATE INDEX jobs_in_shadow ON jobs (tenant, name) WHERE shadow_ms IS NOT NULL AND deleted_ms IS NULL;
+
+-- One row for each time that the old scheduler ran a job. Times are of this database's clock.
+CREATE TABLE pings (
+    job_id      UUID NOT NULL,
+    ping_id     TEXT NOT NULL,             -- of whoever pings: the start and the end of a command are one ping
+    at_ms       BIGINT NOT NULL,           -- its start, or its end if nobody said when it started
+    noted_ms    BIGINT NOT NULL,           -- when it was first heard of
+    started_ms  BIGINT,
+    finished_ms BIGINT,
+    exit_code   INTEGER,
+    host        TEXT NOT NULL,
+    PRIMARY KEY (job_id, ping_id)
+);
+CREATE INDEX pings_by_time ON pings (job_id, at_ms, ping_id);
+CREATE INDEX pings_by_age ON pings (noted_ms);

@@ -1,0 +1,130 @@
+"""Guarded writes without a zombie: who holds the run, with every driver, and with no more rights than the docs give."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fleetcron import LeaseLost, fenced, guarded
+from fleetcron.errors import SchemaError, StoreError
+from fleetcron.scheduler.desk import Desk
+from fleetcron.store.store import Store
+from fleetcron.store.written import Ok
+from tests.app.test_enqueue import ASYNC, DOCS, PLAIN, Undo
+from tests.store.engines import admin, hand_cranked
+from tests.store.floor import MINUTE, Floor, ok
+
+NOW = 1_800_000_000_000 // MINUTE * MINUTE
+
+
+@asynccontextmanager
+async def held(url: str) -> AsyncIterator[tuple[Floor, Any, Any]]:
+    """A run that a worker holds, the context of its attempt, and a table to write into."""
+    async with hand_cranked(url, NOW) as (engine, clock), admin(url) as outside:
+        store = Store(engine)
+        assert await store.shards.fix(2) == Ok(2)
+        floor = Floor(
+            store, clock, Desk(store, actor="ann", shards=2), ok(await store.shards.take("*", [0, 1], "s", 3_600_000))
+        )
+        await floor.define("book")
+        await floor.next_minute()
+        await floor.join("n1")
+        [run] = await floor.claim("n1")
+        await outside.execute("CREATE TABLE written (what TEXT)")
+        await outside.execute("CREATE TABLE fleetcron_fences (run_key TEXT PRIMARY KEY, fence BIGINT NOT NULL)")
+        yield floor, run, outside
+
+
+def context(run: Any, attempt: int | None = None) -> Any:
+    number = run.attempt if attempt is None else attempt
+    return SimpleNamespace(run_id=run.run_id, attempt=number, fence=number, idempotency_key="k")
+
+
+def test_it_commits_while_the_run_is_held_with_every_driver(postgres18_url: str) -> None:
+    async def scenario() -> None:
+        async with held(postgres18_url) as (floor, run, outside):
+            ctx = context(run)
+
+            async def written() -> list[str]:
+                return [row["what"] for row in await outside.fetch("DELETE FROM written RETURNING what")]
+
+            async def guard(by: Any, ctx: Any) -> None:
+                async with by(postgres18_url) as (connection, execute), guarded(ctx, connection):
+                    await execute(f"INSERT INTO written VALUES ('{by.__name__}')")
+
+            def guard_plainly(by: Any, ctx: Any) -> None:
+                with by(postgres18_url) as (connection, execute), guarded(ctx, connection):
+                    execute(f"INSERT INTO written VALUES ('{by.__name__}')")
+
+            async def write(by: Any, ctx: Any) -> None:
+                await (guard(by, ctx) if by in ASYNC else asyncio.to_thread(guard_plainly, by, ctx))
+
+            for by in (*ASYNC, *PLAIN):
+                await write(by, ctx)
+                assert await written() == [by.__name__]
+                with pytest.raises(LeaseLost):
+                    await write(by, context(run, 2))
+                assert await written() == [], by.__name__
+
+            async with admin(postgres18_url) as connection:  # a transaction of its own, which an error rolls back
+
+                async def fail(connection: Any = connection) -> None:
+                    async with guarded(ctx, connection):
+                        await connection.execute("INSERT INTO written VALUES ('undone')")
+                        raise Undo
+
+                with pytest.raises(Undo):
+                    await fail()
+                async with guarded(ctx, connection):
+                    await connection.execute("INSERT INTO written VALUES ('alone')")
+                assert await written() == ["alone"]
+                with pytest.raises(SchemaError, match="in the schema elsewhere"):
+                    async with guarded(ctx, connection, schema="elsewhere"):
+                        pass
+                async with fenced(context(run, 2), connection), connection.transaction():
+                    await connection.execute("INSERT INTO written VALUES ('fenced')")
+                async with fenced(context(run, 2), connection):  # the same attempt may write again
+                    pass
+                with pytest.raises(LeaseLost, match="a later attempt than 1"):
+                    async with fenced(ctx, connection):
+                        pass
+                with pytest.raises(StoreError, match="is not the name of a table"):
+                    fenced(ctx, connection, table="a; DROP TABLE b")
+                assert await written() == ["fenced"]
+
+                # Between two attempts the lease is there, with the number of the last one; but nobody holds the run.
+                await floor.fail("n1", run)
+                with pytest.raises(LeaseLost, match=f"attempt 1 of run {run.run_id} does not hold the run any more"):
+                    async with guarded(ctx, connection):
+                        await connection.execute("INSERT INTO written VALUES ('between')")
+                assert await written() == []
+
+    asyncio.run(scenario())
+
+
+def test_a_user_who_may_only_do_that(postgres18_url: str) -> None:
+    [block] = re.findall(r"```sql\n(.*?GRANT USAGE.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
+    grants = [line for line in block.splitlines() if "SCHEMA fleetcron" in line or "leases" in line]
+    assert len(grants) == 2
+
+    async def scenario() -> None:
+        async with held(postgres18_url) as (_, run, outside), admin(postgres18_url) as connection:
+            role = f"shop_{await outside.fetchval('SELECT oid FROM pg_database WHERE datname = current_database()')}"
+            await outside.execute(f"CREATE ROLE {role}")
+            try:
+                await connection.execute(f"SET ROLE {role}")
+                with pytest.raises(StoreError):
+                    async with guarded(context(run), connection):
+                        pass
+                for grant in grants:
+                    await outside.execute(grant.replace(" shop", f" {role}"))
+                async with guarded(context(run), connection):
+                    pass
+            finally:
+                await outside.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+    asyncio.run(scenario())
