@@ -8,9 +8,12 @@ from fleetcron.times import Cron, Every, Once
 if TYPE_CHECKING:
     from fleetcron.app import Fleetcron
     from fleetcron.app.guarded import fenced, guarded
+    from fleetcron.client import AsyncClient, Client
 
 __version__ = "0.1.0.dev0"
 __all__ = [
+    "AsyncClient",
+    "Client",
     "Cron",
     "Every",
     "Fleetcron",
@@ -30,6 +33,10 @@ def __getattr__(name: str) -> object:
         from fleetcron.app import Fleetcron
 
         return Fleetcron
+    if name in ("AsyncClient", "Client"):
+        from fleetcron import client
+
+        return getattr(client, name)
     if name in ("guarded", "fenced"):
         from fleetcron.app import guarded as room
 

@@ -51,7 +51,7 @@ def test_json_has_stable_keys(quick: Folder) -> None:
         {"tenant": "default", "name": "days", "done": "created", "jobs_moved": 0, "jobs_stuck": 0}
     ]
     keys = {"tenant", "name", "done", "state", "revision", "next", "changes", "reason", "warning"}
-    assert all(job.keys() == keys for job in told["jobs"])
+    assert all(job.keys() == keys | {"schedule", "managed_by"} for job in told["jobs"])
 
 
 def test_what_no_worker_can_run_is_accepted_with_a_warning(quick: Folder) -> None:

@@ -11,9 +11,22 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from fleetcron.api.problems import TITLES
 from fleetcron.cli.jobs import COMMANDS as JOBS_COMMANDS
 from fleetcron.cli.ledger import ANSWERS
-from fleetcron.cli.main import COMMANDS, root
+from fleetcron.cli.main import BAD_INPUT, COMMANDS, FINDINGS, FINE, UNAVAILABLE, failed, root
+from fleetcron.cli.plan import CHANGES
+from fleetcron.client.errors import error_of
+from fleetcron.client.wire import Broken
+from fleetcron.errors import (
+    ConfigError,
+    DefinitionError,
+    FleetcronError,
+    RefusedError,
+    ScheduleError,
+    SchemaError,
+    StoreUnavailable,
+)
 from fleetcron.events import KINDS
 from fleetcron.model.answer import WORDS, Answer, Reason
 
@@ -73,6 +86,24 @@ def test_every_command_and_kind_of_event_is_named() -> None:
     assert [name for name in JOBS_COMMANDS if f"fleetcron jobs {name}" not in page] == []
     found = (ROOT / "docs/operate/when-it-does-not-run.md").read_text("utf-8")
     assert [kind for kind in KINDS if f"`{kind}`" not in found] == []
+
+
+def test_the_exit_codes_of_the_page_are_those_of_the_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """By what a command fails with, and by what an API answers."""
+    page = (ROOT / "docs/learn/command-line.md").read_text("utf-8").partition("### Exit codes")[2]
+    rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", page.partition("Messages go to")[0], re.MULTILINE))
+    codes = {"0": FINE, "1": FINDINGS, "2": BAD_INPUT, "2 of `plan`": CHANGES, "3": UNAVAILABLE}
+    assert [head for head in rows if head[0].isdigit() and "," not in head] == list(codes)
+    assert [int(head[0]) for head in codes] == list(codes.values())
+    assert "bad input" in rows["2"]
+    assert "the database is not available" in rows["3"]
+    errors: list[FleetcronError] = [ConfigError([]), DefinitionError([]), RefusedError("x"), ScheduleError("x")]
+    assert {failed(error, None) for error in (*errors, SchemaError("x"))} == {BAD_INPUT}
+    assert failed(StoreUnavailable("x"), None) == failed(Broken("x", sent=False).error(), None) == UNAVAILABLE
+    told = {int(status): int(code) for head, code in rows.items() for status in re.findall(r"\b[45]\d\d\b", head)}
+    assert told.keys() == set(TITLES) | {502, 504}
+    assert told == {status: failed(error_of(status, {}, b""), None) for status in told}
+    capsys.readouterr()
 
 
 def test_help_says_where_the_database_is() -> None:

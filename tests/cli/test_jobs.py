@@ -27,7 +27,7 @@ def test_the_list_for_people_and_for_machines(quick: Folder) -> None:
         job.keys()
         == {
             *("tenant", "name", "job_id", "type", "pool", "state", "shadow", "problem", "revision", "schedule"),
-            *("next", "next_local", "last"),
+            *("next", "next_local", "last", "health"),
         }
         for job in told["jobs"]
     )
@@ -217,7 +217,7 @@ def test_export_keeps_odd_values(odd: dict[str, object]) -> None:
     from fleetcron.cli.yamltext import dumped
 
     definition = read_job({"name": "odd", "schedule": {"every": "1h"}, **odd})
-    for document in (brief(definition), definition.as_document()):
+    for document in (brief(definition.as_document()), definition.as_document()):
         again = read_job(read_yaml(dumped(document), "export"))
         assert again == definition
         assert yaml.safe_load(dumped(document)) == document  # and another reader reads the same

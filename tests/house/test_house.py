@@ -24,8 +24,8 @@ def tracked() -> list[Path]:
 def test_the_public_names() -> None:
     assert sorted(fleetcron.__all__) == fleetcron.__all__
     assert set(fleetcron.__all__) == {
-        "Cron", "Every", "Fleetcron", "FleetcronError", "LeaseLost", "Once", "ScheduleError", "__version__",
-        "fenced", "guarded",
+        "AsyncClient", "Client", "Cron", "Every", "Fleetcron", "FleetcronError", "LeaseLost", "Once", "ScheduleError",
+        "__version__", "fenced", "guarded",
     }  # fmt: skip
     assert issubclass(fleetcron.ScheduleError, ValueError)
 

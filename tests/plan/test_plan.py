@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from fleetcron import Every
-from fleetcron.cli.firing import Side, compared, firing
+from fleetcron.applying.firing import Side, compared, firing
 from fleetcron.testing import world
 from fleetcron.times import zones
 from fleetcron.times.instants import from_ms

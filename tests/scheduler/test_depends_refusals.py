@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fleetcron.cli import applying
-from fleetcron.cli.rehearsal import RehearsalStore
+from fleetcron.applying import apply as applying
+from fleetcron.applying.rehearsal import RehearsalStore
 from fleetcron.errors import RefusedError
 from fleetcron.model.amendment import Amendment
 from fleetcron.model.definition import Definition

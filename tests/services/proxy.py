@@ -133,8 +133,8 @@ class Link:
                 case Fault.HOLE_REQUEST:
                     self._strike()
                     await asyncio.Event().wait()
-                case fault:
-                    self._loses_reply = fault
+                case fault:  # a request may come in several pieces
+                    self._loses_reply = fault or self._loses_reply
             self._server[1].write(data)
             await self._server[1].drain()
 

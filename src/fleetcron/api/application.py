@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 
 from fleetcron import __version__
 from fleetcron.api import (
+    applying,
     batch,
     fleet,
     holds,
@@ -43,6 +44,7 @@ _ROUTERS: Final = (
     job_steering.routes,
     job_looks.routes,
     batch.routes,
+    applying.routes,
     runs.routes,
     run_log.routes,
     run_steering.routes,

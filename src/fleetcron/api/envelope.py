@@ -23,7 +23,7 @@ _CLOSED: Final = (
     (b"cache-control", b"no-store"),
 )
 MOST_OF_A_BATCH: Final = 16 * 1024 * 1024
-BATCH: Final = "/jobs/batch"
+BATCH: Final = ("/jobs/batch", "/api/v1/apply", "/api/v1/plan")  # many jobs in one body
 
 
 class Envelope:

@@ -104,6 +104,7 @@ class Fleet(Shown):
     now: str
     shards: int | None
     nodes: list[Node]
+    job_regions: list[str] = Field(description="regions that jobs to be planned are at home in")
     leases: list[Lease]
 
 

@@ -29,7 +29,13 @@ class Switch(Asked):
     attempts: int | None = Field(default=None, ge=1, description="so many attempts of a run at most; 1: no retries")
     backoff: float | None = Field(default=None, ge=1, description="delays before retries are so many times longer")
     for_: Words | None = Field(default=None, alias="for", description="it ends by itself after this, such as 2h")
-    reason: Words = Field(min_length=1, max_length=300, description="why: the others read it too")
+    reason: Words | None = Field(
+        default=None, min_length=1, max_length=300, description="why: the others read it too; needed unless keeps_end"
+    )
+    keeps_end: bool = Field(
+        default=False,
+        description="a step of a gradual resume: it ends when it would have ended; 409 if nothing is held",
+    )
 
 
 @routes.get("/holds", response_model=shapes.Holds, summary="What is held or slowed down", **needs(Role.VIEWER))
@@ -51,7 +57,7 @@ async def set_hold(context: TheContext, caller: TheCaller, body: Switch) -> dict
         for_ms = None if body.for_ is None else duration_ms(body.for_)
     except ScheduleError as error:
         raise wrong("/for", error.mistake, error.hint) from None
-    wish = Wish(body.scope, body.name, body.percent, body.attempts, body.backoff, for_ms, body.reason)
+    wish = Wish(body.scope, body.name, body.percent, body.attempts, body.backoff, for_ms, body.reason, body.keeps_end)
     wish.check()
     done = await answer(lambda: context.store.controls.switch(wish, actor=caller.actor))
     return {"scope": body.scope, "name": body.name, **changed_json(done)}

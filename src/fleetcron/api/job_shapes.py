@@ -49,6 +49,16 @@ class JobPage(Shown):
     next: str | None = Field(description="the cursor of the next page")
 
 
+class Stated(Shown):
+    state: JobState
+    definition: Definition
+
+
+class Definitions(Shown):
+    definitions: list[Stated]
+    next: str | None
+
+
 class Tick(Shown):
     scheduled_for: str
     local: str
@@ -65,6 +75,7 @@ class Job(Shown):
     created_at: str
     created_by: str
     updated_at: str
+    schedule: str = Field(description="in one line, for people")
     next: list[Tick]
     last: LastRun | None
     health: Health
@@ -80,6 +91,10 @@ class SteeredJob(Shown):
     revision: int | None
     on_resume: Policy | None
     next: str | None
+
+
+class EndedJob(SteeredJob):
+    not_started: int = Field(description="runs that have not started, and will not; counted up to 1,000")
 
 
 class Triggered(Shown):

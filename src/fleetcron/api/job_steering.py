@@ -10,7 +10,7 @@ from fleetcron.api import job_shapes as shapes
 from fleetcron.api.access import Tenant, TheCaller, TheContext
 from fleetcron.api.context import digest
 from fleetcron.api.job_names import Name
-from fleetcron.api.jobs import steered_json, the_job
+from fleetcron.api.jobs import ended_json, the_job
 from fleetcron.api.parameters import Asked, Words, instant_ms
 from fleetcron.api.problems import Problem, wrong
 from fleetcron.api.routing import needs, router
@@ -19,8 +19,8 @@ from fleetcron.model.rules import MisfirePolicy
 from fleetcron.scheduler.backfill import LIMIT
 from fleetcron.scheduler.backfill import backfill as fill
 from fleetcron.views.asking import answer
-from fleetcron.views.instants import as_json as instant_json
-from fleetcron.views.runs import triggered_json
+from fleetcron.views.jobs import steered_json
+from fleetcron.views.runs import backfilled_json, triggered_json
 
 routes = router("jobs")
 
@@ -73,13 +73,13 @@ async def resume_job(
 
 
 @routes.post(
-    "/jobs/{name}/cancel", response_model=shapes.SteeredJob, summary="End a job for good", **needs(Role.OPERATOR)
+    "/jobs/{name}/cancel", response_model=shapes.EndedJob, summary="End a job for good", **needs(Role.OPERATOR)
 )
 async def cancel_job(context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None) -> dict[str, Any]:
     """It keeps its name and its history, and never runs again."""
     own = caller.tenant(tenant)
     await the_job(context, own, name)
-    return steered_json(await context.desk(caller.actor).cancel(own, name))
+    return await ended_json(context, await context.desk(caller.actor).cancel(own, name))
 
 
 @routes.post(
@@ -122,19 +122,7 @@ async def backfill_job(
     done = await fill(
         context.store, own, name, from_ms, until_ms, actor=caller.actor, limit=body.limit, dry_run=body.dry_run
     )
-    return {
-        "tenant": own,
-        "name": name,
-        "from": instant_json(from_ms),
-        "to": instant_json(until_ms),
-        "dry_run": body.dry_run,
-        "ticks": done.ticks,
-        "created": done.created,
-        "superseded": done.superseded,
-        "existing": done.existing,
-        "undecided": done.undecided,
-        "shadowed": done.shadowed,
-    }
+    return backfilled_json(own, name, from_ms, until_ms, done, dry_run=body.dry_run)
 
 
 def _instant(pointer: str, text: str | None) -> int | None:

@@ -24,9 +24,7 @@ from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.jobs import JobLine
 from fleetcron.views.calendars import stored_calendars
 from fleetcron.views.coming import next_ticks, ticks_of
-from fleetcron.views.health import health
-from fleetcron.views.instants import as_json as instant_json
-from fleetcron.views.jobs import job_json, line_json
+from fleetcron.views.jobs import COUNTED, job_json, line_json, stated_json, steered_json
 
 routes = router("jobs")
 TICKS: Final = 3
@@ -63,13 +61,31 @@ async def list_jobs(
     coming, now_ms = await next_ticks(context.store, lines), await context.now_ms()
     last = lines[-1].job.definition if len(found) > limit else None
     return {
-        "jobs": [_line_json(line, coming.get(line.job.job_id), now_ms) for line in lines],
+        "jobs": [line_json(line, coming.get(line.job.job_id), now_ms) for line in lines],
         "next": None if last is None else cursor_of(last.tenant, last.name),
     }
 
 
-def _line_json(line: JobLine, next_ms: int | None, now_ms: int) -> dict[str, Any]:
-    return {**line_json(line, next_ms), "health": health(line, next_ms, now_ms)}
+@routes.get("/definitions", response_model=shapes.Definitions, summary="Jobs as documents", **needs(Role.VIEWER))
+async def definitions(
+    context: TheContext,
+    caller: TheCaller,
+    tenant: Tenant = None,
+    managed_by: str | None = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> dict[str, Any]:
+    """Every field of each job, as `fleetcron apply` reads it; by tenant and name."""
+    after = from_cursor(cursor, str, str)
+    wanted = JobFilter(
+        tenant=caller.tenants(tenant), managed_by=managed_by, after=None if after is None else (after[0], after[1])
+    )
+    found = await context.store.jobs.list(wanted, limit + 1)
+    last = found[limit - 1].job.definition if len(found) > limit else None
+    return {
+        "definitions": [stated_json(line.job) for line in found[:limit]],
+        "next": None if last is None else cursor_of(last.tenant, last.name),
+    }
 
 
 @routes.post("/jobs", response_model=shapes.Job, status_code=201, summary="Create a job", **needs(Role.OPERATOR))
@@ -132,7 +148,7 @@ async def patch_job(
     return await _edited(context, caller, definition, line, if_match)
 
 
-@routes.delete("/jobs/{name}", response_model=shapes.SteeredJob, summary="Delete a job", **needs(Role.OPERATOR))
+@routes.delete("/jobs/{name}", response_model=shapes.EndedJob, summary="Delete a job", **needs(Role.OPERATOR))
 async def delete_job(
     context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None, if_match: IfMatch = None
 ) -> dict[str, Any]:
@@ -145,7 +161,7 @@ async def delete_job(
         _refusal(if_match)(job)
         return True
 
-    return steered_json(await context.desk(caller.actor).delete(own, name, only_if=still_the_same))
+    return await ended_json(context, await context.desk(caller.actor).delete(own, name, only_if=still_the_same))
 
 
 # -- what the routes about one job share
@@ -170,11 +186,7 @@ async def answered(
     ticks, now_ms = await ticks_of(context.store, line, TICKS), await context.now_ms()
     coming = (await next_ticks(context.store, [line])).get(line.job.job_id)
     warning = None if applied is None else applied.warning
-    body = {
-        **job_json(line, ticks),
-        "health": health(line, coming, now_ms),
-        "warnings": [] if warning is None else [warning],
-    }
+    body = job_json(line, ticks, coming, now_ms, [] if warning is None else [warning])
     headers = {"ETag": etag(line.job)}
     if status == 201:
         headers["Location"] = f"/api/v1/jobs/{name}" + ("" if tenant == "default" else f"?tenant={tenant}")
@@ -186,17 +198,10 @@ def etag(job: Job) -> str:
     return f'"{job.job_id[-12:]}.{job.revision}"'
 
 
-def steered_json(applied: Applied) -> dict[str, Any]:
-    job = applied.job
-    return {
-        "tenant": applied.tenant,
-        "name": applied.name,
-        "done": applied.done,
-        "state": job and job.state,
-        "revision": job and job.revision,
-        "on_resume": job and job.on_resume,
-        "next": instant_json(applied.next_due_ms),
-    }
+async def ended_json(context: Context, applied: Applied) -> dict[str, Any]:
+    """Of a job that was cancelled or deleted: how many of its runs have not started, and will not."""
+    left = await context.store.history.open(applied.job.job_id, limit=COUNTED) if applied.job else ()
+    return {**steered_json(applied), "not_started": sum(not run.started for run in left)}
 
 
 async def _edited(

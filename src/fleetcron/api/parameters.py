@@ -16,6 +16,7 @@ from fleetcron.model.document import CalendarShape, JobShape
 from fleetcron.model.values import is_storable
 from fleetcron.times.instants import to_ms
 from fleetcron.times.once import Once
+from fleetcron.views.cursors import cursor_of as cursor_of
 
 MOST: Final = 500  # of a page
 
@@ -59,11 +60,6 @@ def instant_ms(name: str, text: str | None) -> int | None:
         return to_ms(Once(text, "UTC", "shift", "first").at)
     except ScheduleError:
         raise wrong_parameter(name, "is not an instant", "write it as 2027-01-01T09:00:00Z") from None
-
-
-def cursor_of(*parts: Any) -> str:
-    """Where the next page begins. Only this server knows what is in it."""
-    return base64.urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
 def from_cursor(cursor: str | None, *kinds: type) -> list[Any] | None:

@@ -58,12 +58,18 @@ class Run(Shown):
 class RunPage(Shown):
     runs: list[Run]
     next: str | None
+    planned_later: int | None = Field(
+        description="runs that are planned for later and left out; null: too many to count"
+    )
 
 
-class Error(Shown):
+class LastError(Shown):
     code: str | None
     text: str | None
-    trace: str | None = None
+
+
+class Error(LastError):
+    trace: str | None
 
 
 class Attempt(Shown):
@@ -165,7 +171,7 @@ class DeadLetter(Shown):
     losses: int
     round: int
     outcome: str | None
-    error: Error
+    error: LastError
     node_id: str | None
 
 

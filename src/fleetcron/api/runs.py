@@ -16,7 +16,7 @@ from fleetcron.model.states import RunState
 from fleetcron.store.history import RunShown, Span
 from fleetcron.views.runs import attempt_json, line_json, run_json
 from fleetcron.views.sentence import sentence
-from fleetcron.views.why import of_run, of_tick
+from fleetcron.views.why import of_run, of_tick, why_json
 
 routes = router("runs")
 From = Annotated[str | None, Query(alias="from", max_length=64, description="ticks from this instant on (RFC 3339)")]
@@ -84,6 +84,7 @@ async def _page(
     return {
         "runs": [line_json(line, now_ms, workers) for line in lines],
         "next": cursor_of(lines[-1].run.run_id) if len(found) > limit else None,
+        "planned_later": 0 if ahead else await context.store.history.later(span),
     }
 
 
@@ -117,8 +118,7 @@ async def explain_run(context: TheContext, caller: TheCaller, run_id: RunId) -> 
     found = await of_run(context.store, run_id)
     if found is None:
         raise not_found(f"run {run_id}")
-    said, data = found
-    return {**data, "why": said}
+    return why_json(found)
 
 
 @routes.get("/jobs/{name}/why", response_model=shapes.Why, summary="What became of a tick", **needs(Role.VIEWER))
@@ -136,8 +136,7 @@ async def explain_tick(
     found = await of_tick(context.store, own, name, at_ms)
     if found is None:
         raise not_found(f"job {name} of tenant {own}")
-    said, data = found
-    return {**data, "why": said}
+    return why_json(found)
 
 
 async def the_run(context: Context, caller: Caller, run_id: int) -> RunShown:

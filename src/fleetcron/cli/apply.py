@@ -4,11 +4,14 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from fleetcron.cli.applying import JobDone, Report
+from fleetcron.applying.apply import counted, gone_from
 from fleetcron.cli.apps import database_of
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.changes import change_words
 from fleetcron.cli.connection import Database, database_options, opened
 from fleetcron.cli.many import confirm, yes_option
@@ -19,9 +22,13 @@ from fleetcron.cli.tables import coloured, numbered, printable, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.cli.wished import Wished, wished_options
 from fleetcron.config import Config
-from fleetcron.model.job import Job
+from fleetcron.model.job import Change
 from fleetcron.model.reading import Documents
 
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
+
+LONGEST_S: Final = 600  # that one answer about many jobs may take
 _SHOWN = 50  # lines
 _FIELDS = 4  # of a job
 _LONG = 2_000  # jobs from which people want to see that something moves
@@ -29,6 +36,7 @@ _ASKED = 10  # names in a question
 _MARKS = {
     "created": "+", "changed": "~", "unchanged": "=", "refused": "!", "resumed": "+", "paused": "-", "deleted": "-",
 }  # fmt: skip
+_GONE = ("paused", "deleted")
 _TOLD = ("created", "changed", "resumed", "paused", "deleted")
 
 
@@ -45,44 +53,64 @@ def command(database: Database, wished: Wished, dry_run: bool, yes: bool, by: st
     All files are checked first: nothing is written as long as there is one mistake. Exit code 1 when a job was refused.
     With --app the jobs of a Python app come after the files; those that vanished from its code are paused.
     """
-    config = database_of(wished.app, database).config()
+    where = database_of(wished.app, database)
+    client = where.client(LONGEST_S)
     checked = wished.check()
-    report = asyncio.run(_run(config, wished, checked, by, dry_run=dry_run, yes=yes, as_json=as_json))
-    if as_json:
-        told = {"calendars": [each.as_json() for each in report.calendars]}
-        print_json(
-            {"dry_run": dry_run, "counts": report.counts} | told | {"jobs": [job.as_json() for job in report.jobs]}
-        )
+    ask = partial(confirm, yes=yes, as_json=as_json)
+    if client is None:
+        report = asyncio.run(_of_store(where.config(), wished, checked, by, dry_run=dry_run, ask=ask))
     else:
-        _show(report, dry_run, wished.app_name)
-    if report.refused:
+        with client:
+            report = _of_api(client, wished, checked, dry_run=dry_run, ask=ask)
+    if as_json:
+        print_json(report)
+    else:
+        _show(report, wished.app_name)
+    if report["counts"]["refused"]:
         sys.exit(1)
 
 
-async def _run(
-    config: Config, wished: Wished, checked: Documents, by: str, *, dry_run: bool, yes: bool, as_json: bool
-) -> Report:
+async def _of_store(
+    config: Config, wished: Wished, checked: Documents, by: str, *, dry_run: bool, ask: Callable[[str], None]
+) -> Doc:
     async with rehearsing(config) if dry_run else opened(config, "made") as store:
         documents = await wished.documents(store, checked)
-        gone = await wished.gone(store, documents)
+        gone = await gone_from(store, documents, wished.managed_by, wished.prune)
         if gone and not dry_run:
             verb = "Delete" if wished.prune == "delete" else "Pause"
-            confirm(_question(verb, gone, wished.managed_by, "files no longer have"), yes=yes, as_json=as_json)
+            names = [job.definition.seed for job in gone]
+            ask(_question(verb, names, wished.managed_by, "files no longer have"))
         if not dry_run and wished.app is not None and (deleted := await wished.deleted(store)):
-            asked = _question("Delete", deleted, wished.app.managed_by, "code no longer has")
-            confirm(asked, yes=yes, as_json=as_json)
+            names = [job.definition.seed for job in deleted]
+            ask(_question("Delete", names, wished.app.managed_by, "code no longer has"))
         with progress_bar(len(documents.jobs), "applying") as progress:
-            return await wished.carry_out(
+            report = await wished.carry_out(
                 store, documents, gone, by=by, shards=config.scheduler.shards, progress=progress
             )
+        return report.as_json(dry_run=dry_run)
 
 
-def _question(verb: str, gone: Sequence[Job], managed_by: str | None, where: str) -> str:
+def _of_api(client: "Client", wished: Wished, checked: Documents, *, dry_run: bool, ask: Callable[[str], None]) -> Doc:
+    bodies = wished.bodies(client, checked)
+    for body in bodies if not dry_run else ():
+        is_app = (body["managed_by"] or "").startswith("app:")
+        if body["prune"] == "delete" or (body["prune"] == "pause" and not is_app):
+            gone = [_full(job) for job in client.apply(**body, dry_run=True)["jobs"] if job["done"] in _GONE]
+            verb, where = "Delete" if body["prune"] == "delete" else "Pause", "code" if is_app else "files"
+            if gone:
+                ask(_question(verb, gone, body["managed_by"], f"{where} no longer ha{'s' if is_app else 've'}"))
+    told = [client.apply(**body, dry_run=dry_run) for body in bodies]
+    jobs = [job for each in told for job in each["jobs"]]
+    calendars = [calendar for each in told for calendar in each["calendars"]]
+    counts = dict(counted(job["done"] for job in jobs))
+    return {"dry_run": dry_run, "counts": counts, "calendars": calendars, "jobs": jobs}
+
+
+def _question(verb: str, names: Sequence[str], managed_by: str | None, where: str) -> str:
     """Names, so that nobody says yes to a number."""
-    names = [job.definition.seed for job in gone]
     more = f" and {len(names) - _ASKED} more" if len(names) > _ASKED else ""
     listed = ", ".join(names[:_ASKED]) + more
-    return f"{verb} {numbered(len(gone), 'job')} of {managed_by} that the {where} ({listed})?"
+    return f"{verb} {numbered(len(names), 'job')} of {managed_by} that the {where} ({listed})?"
 
 
 @contextmanager
@@ -94,52 +122,61 @@ def progress_bar(jobs: int, label: str) -> Iterator[Callable[[int], None]]:
         yield bar.update
 
 
-def _show(report: Report, dry_run: bool, app_name: str | None) -> None:
+def _show(report: Doc, app_name: str | None) -> None:
     rows = [
-        [_MARKS[each.done], f"calendar {each.tenant}/{each.name}", coloured(each.done), _moved(each.jobs, each.stuck)]
-        for each in report.calendars
-        if each.done != "unchanged"
+        [
+            _MARKS[each["done"]],
+            f"calendar {_full(each)}",
+            coloured(each["done"]),
+            _moved(each["jobs_moved"], each["jobs_stuck"]),
+        ]
+        for each in report["calendars"]
+        if each["done"] != "unchanged"
     ]
-    done = [job for job in report.jobs if job.applied.done in _TOLD]
+    jobs = report["jobs"]
+    done = [job for job in jobs if job["done"] in _TOLD]
     # what went wrong comes last, where people look first, and is not lost behind a thousand lines of what went well
-    refused = report.refused[:_SHOWN]
-    told = [*done[: _SHOWN - len(refused)], *refused]
-    rows += [[_MARKS[job.applied.done], job.full_name, coloured(job.applied.done), _words(job)] for job in told]
+    refused = [job for job in jobs if job["done"] == "refused"]
+    told = [*done[: _SHOWN - len(refused[:_SHOWN])], *refused[:_SHOWN]]
+    rows += [[_MARKS[job["done"]], _full(job), coloured(job["done"]), _words(job)] for job in told]
     if rows:
         click.echo(table((), rows))
-    if more := len(done) + len(report.refused) - len(told):
+    if more := len(done) + len(refused) - len(told):
         click.echo(f"… and {numbered(more, 'more job')} (--json lists them all)")
     where = app_name or "these files"
-    counts = ", ".join(f"{number:,} {done}" for done, number in report.counts.items() if number)
-    click.echo(f"{numbered(len(report.jobs), 'job')}: {counts}." if report.jobs else f"No jobs in {where}.")
-    for warning, names in report.warnings.items():
+    counts = ", ".join(f"{number:,} {done}" for done, number in report["counts"].items() if number)
+    click.echo(f"{numbered(len(jobs), 'job')}: {counts}." if jobs else f"No jobs in {where}.")
+    warnings: dict[str, list[str]] = {}
+    for job in jobs:
+        if job["warning"] is not None:
+            warnings.setdefault(job["warning"], []).append(_full(job))
+    for warning, names in warnings.items():
         click.echo(f"{click.style('warning', fg='yellow')} {warning}: {', '.join(names)}")
-    if dry_run:
+    if report["dry_run"]:
         click.echo("This was a dry run: nothing was written.")
-    elif report.jobs:
+    elif jobs:
         serve = f"fleetcron serve --app {app_name}" if app_name else "fleetcron serve"
         click.echo(f"Look at them: fleetcron jobs. Run them: {serve}.")
 
 
-def _words(done: JobDone) -> str:
-    applied = done.applied
-    if applied.done == "refused":
-        return printable(applied.reason or "")
-    if applied.done in ("paused", "deleted"):
-        return "no longer in the code" if _is_of_an_app(done) else "no longer in the files"
-    if applied.done == "resumed" and not done.changed:
-        return "in the code again" if _is_of_an_app(done) else "in the files again"
-    if applied.done in ("changed", "resumed"):
-        more = f", and {len(done.changed) - _FIELDS} more" if len(done.changed) > _FIELDS else ""
-        return ", ".join(map(change_words, done.changed[:_FIELDS])) + more
-    assert applied.job is not None
-    finished = "   finished at once: nothing of its schedule is left" if applied.job.state == "finished" else ""
-    return in_a_table(applied.job.definition) + finished
+def _full(named: Doc) -> str:
+    return f"{named['tenant']}/{named['name']}"
 
 
-def _is_of_an_app(done: JobDone) -> bool:
-    job = done.applied.job
-    return job is not None and (job.definition.managed_by or "").startswith("app:")
+def _words(job: Doc) -> str:
+    done, changes = job["done"], job["changes"]
+    source = "code" if (job["managed_by"] or "").startswith("app:") else "files"
+    if done == "refused":
+        return printable(job["reason"] or "")
+    if done in ("paused", "deleted"):
+        return f"no longer in the {source}"
+    if done == "resumed" and not changes:
+        return f"in the {source} again"
+    if done in ("changed", "resumed"):
+        more = f", and {len(changes) - _FIELDS} more" if len(changes) > _FIELDS else ""
+        return ", ".join(change_words(Change(**each)) for each in changes[:_FIELDS]) + more
+    finished = "   finished at once: nothing of its schedule is left" if job["state"] == "finished" else ""
+    return in_a_table(job["schedule"]) + finished
 
 
 def _moved(jobs: int, stuck: int) -> str:

@@ -3,21 +3,26 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.moments import as_json as instant_json
 from fleetcron.cli.moments import instant_ms
-from fleetcron.cli.names import by_option, the_job
+from fleetcron.cli.names import by_option, naming, split_there, the_job
 from fleetcron.cli.tables import numbered
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.clock import utc_now
-from fleetcron.scheduler.backfill import LIMIT, Backfilled
+from fleetcron.scheduler.backfill import LIMIT
 from fleetcron.scheduler.backfill import backfill as fill
 from fleetcron.store.store import Store
 from fleetcron.times.instants import to_ms
+from fleetcron.views.runs import backfilled_json
+
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
 
 
 @click.command("backfill")
@@ -41,20 +46,26 @@ def backfill(
     end_ms = instant_ms(until, "--to")
     until_ms = to_ms(utc_now()) + 1 if end_ms is None else end_ms
 
-    async def work(store: Store) -> tuple[str, Backfilled]:
+    async def of_store(store: Store) -> Doc:
         job = (await the_job(store, name)).job.definition
         with _progress() as progress:
             done = await fill(
                 store, job.tenant, job.name, begin_ms, until_ms,
                 actor=by, limit=limit, dry_run=dry_run, progress=progress,
             )  # fmt: skip
-        return job.seed, done
+        return backfilled_json(job.tenant, job.name, begin_ms, until_ms, done, dry_run=dry_run)
 
-    full, done = database.run(work)
+    def of_api(client: "Client") -> Doc:
+        tenant, own = split_there(name)
+        stretch = instant_json(begin_ms) or "", instant_json(until_ms)
+        with naming(client, name):
+            return client.jobs.backfill(own, *stretch, limit=min(limit, LIMIT), dry_run=dry_run, tenant=tenant)
+
+    done = database.ask(of_store, of_api)
     if as_json:
-        print_json(_as_json(full, begin_ms, until_ms, done, dry_run))
+        print_json(done)
     else:
-        _say(full, done, dry_run)
+        _say(done, dry_run)
 
 
 @contextmanager
@@ -72,37 +83,18 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         yield told
 
 
-def _say(full: str, done: Backfilled, dry_run: bool) -> None:
-    would = "would be " if dry_run else ""
-    if not done.ticks:
+def _say(done: Doc, dry_run: bool) -> None:
+    full, would = f"{done['tenant']}/{done['name']}", "would be " if dry_run else ""
+    if not done["ticks"]:
         click.echo(f"{full}: there is no tick in this stretch of the past.")
         return
-    click.echo(f"{full}: {numbered(done.created, 'run')} {would}created for {numbered(done.ticks, 'tick')}.")
-    if done.superseded:
-        click.echo(f"{numbered(done.superseded, 'tick')} had been answered in the ledger: {would}taken out of it.")
-    if done.existing:
-        click.echo(f"{numbered(done.existing, 'tick')} had a run already: fleetcron runs --job {full}")
-    if done.shadowed:
-        click.echo(f"{numbered(done.shadowed, 'tick')} had the old scheduler while the job was in shadow: left out.")
-    if done.undecided:
-        be = "is" if done.undecided == 1 else "are"
-        click.echo(
-            f"{numbered(done.undecided, 'tick')} {be} still to be decided by the scheduler, and {be} left to it."
-        )
-
-
-def _as_json(full: str, from_ms: int, to_ms: int, done: Backfilled, dry_run: bool) -> dict[str, Any]:
-    tenant, _, name = full.partition("/")
-    return {
-        "tenant": tenant,
-        "name": name,
-        "from": instant_json(from_ms),
-        "to": instant_json(to_ms),
-        "dry_run": dry_run,
-        "ticks": done.ticks,
-        "created": done.created,
-        "superseded": done.superseded,
-        "existing": done.existing,
-        "undecided": done.undecided,
-        "shadowed": done.shadowed,
-    }
+    click.echo(f"{full}: {numbered(done['created'], 'run')} {would}created for {numbered(done['ticks'], 'tick')}.")
+    if superseded := done["superseded"]:
+        click.echo(f"{numbered(superseded, 'tick')} had been answered in the ledger: {would}taken out of it.")
+    if existing := done["existing"]:
+        click.echo(f"{numbered(existing, 'tick')} had a run already: fleetcron runs --job {full}")
+    if shadowed := done["shadowed"]:
+        click.echo(f"{numbered(shadowed, 'tick')} had the old scheduler while the job was in shadow: left out.")
+    if undecided := done["undecided"]:
+        be = "is" if undecided == 1 else "are"
+        click.echo(f"{numbered(undecided, 'tick')} {be} still to be decided by the scheduler, and {be} left to it.")

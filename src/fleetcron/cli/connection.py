@@ -1,4 +1,8 @@
-"""The options that name a database, and the way from them to an open store."""
+"""The options that say where a command looks, in a database or in an API, and the way from them to either.
+
+A command asks for a document (`Database.ask`): one way to it reads the store, the other asks the API, and what is
+printed is drawn from the document. A command that does not say how to ask the API works on the database itself.
+"""
 
 import asyncio
 import os
@@ -7,9 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from fleetcron.clock import SystemClock
 from fleetcron.config import Config, load
@@ -18,22 +23,32 @@ from fleetcron.errors import ConfigError, Mistake, StoreError
 from fleetcron.store.migrations import migrate, require_current, status
 from fleetcron.store.store import Store
 
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
+
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+API_VARIABLE: Final = "FLEETCRON_API_URL"
 DEFAULT_FILE = Path("fleetcron.toml")
 _FLAGS = {"store.url": "database", "worker.pools": "pool"}  # those that are not called like their setting
 
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """What the command line says about the database, before the file and the environment are asked."""
+    """What the command line says about where to look, before the file and the environment are asked."""
 
     url: str | None = None
     file: str | None = None
+    api: str | None = None
 
     def config(self, flags: Mapping[str, object] | None = None) -> Config:
         """The settings of this command. A `fleetcron.toml` in this folder counts, unless another file is named."""
+        if self.api is not None:
+            raise click.UsageError(
+                f"'{click.get_current_context().command_path}' works on the database itself, which no API gives away:"
+                " leave out --api, and say --database URL if it is not the usual one."
+            )
         path = None if self.file is None else Path(self.file)
         if path is None and not os.environ.get(FILE_VARIABLE) and DEFAULT_FILE.exists():
             path = DEFAULT_FILE
@@ -51,6 +66,25 @@ class Database:
                 return await work(store)
 
         return asyncio.run(main())
+
+    def ask(self, of_store: Callable[[Store], Awaitable[T]], of_api: "Callable[[Client], T]") -> T:
+        """A document, from the database or from the API."""
+        client = self.client()
+        if client is None:
+            return self.run(of_store)
+        with client:
+            return of_api(client)
+
+    def client(self, timeout_s: float = 30) -> "Client | None":
+        """Whoever asks the API, if that is where to look. FLEETCRON_API_URL counts unless --database is given."""
+        api = self.api or (os.environ.get(API_VARIABLE) if self.url is None else None)
+        if not api:
+            return None
+        from fleetcron.client.blocking import Client  # who asks a database does without it
+
+        if click.get_current_context().get_parameter_source("by") is ParameterSource.COMMANDLINE:
+            raise click.UsageError("--by: over an API the history names the key that asks. Leave it out.")
+        return Client(api, timeout=timeout_s)
 
 
 @asynccontextmanager
@@ -93,17 +127,21 @@ def sqlite_path(url: str) -> Path | None:
 _OPTIONS = (
     click.option("--database", metavar="URL", help="Where the store is: sqlite:///FILE or postgresql://USER@HOST/NAME. "
                  "Also FLEETCRON_DATABASE_URL, DATABASE_URL. [default: sqlite:///fleetcron.db, in this folder]"),
+    click.option("--api", metavar="URL", help="Ask this API instead of a database, with the key of FLEETCRON_API_KEY. "
+                 "Also FLEETCRON_API_URL."),
     click.option("--config", "config_file", metavar="FILE", help="Settings. Also FLEETCRON_CONFIG. "
                  "[default: fleetcron.toml, if it is in this folder]"),
 )  # fmt: skip
 
 
 def database_options(function: Command) -> Command:
-    """Add --database and --config; the command gets them as one `database`. A group hands them down."""
+    """Add --database, --api and --config; the command gets them as one `database`. A group hands them down."""
 
     @wraps(function)
-    def command(database: str | None, config_file: str | None, **values: Any) -> Any:
-        given = Database(database or _above("database"), config_file or _above("config_file"))
+    def command(database: str | None, api: str | None, config_file: str | None, **values: Any) -> Any:
+        given = Database(database or _above("database"), config_file or _above("config_file"), api or _above("api"))
+        if given.url is not None and given.api is not None:
+            raise click.UsageError("--database and --api exclude each other: say one place to look.")
         return function(database=given, **values)
 
     for option in reversed(_OPTIONS):

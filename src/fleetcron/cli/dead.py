@@ -1,22 +1,28 @@
 """`fleetcron dead`: the list of dead letters, and the commands about them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fleetcron.cli.asking import Doc, paged
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.lazy import LazyGroup, Table
-from fleetcron.cli.moments import distance, instant_ms, utc
-from fleetcron.cli.names import no_such_job, split
+from fleetcron.cli.moments import as_json as as_json_instant
+from fleetcron.cli.moments import distance, instant_ms, ms_of, now_ms, shown
+from fleetcron.cli.names import known_job, no_such_job, split, split_there
 from fleetcron.cli.tables import limit_option, printable, say_more, shortened, table
 from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
-from fleetcron.store.steering import DeadFilter, DeadLetter
+from fleetcron.store.steering import DeadFilter
 from fleetcron.store.store import Store
+from fleetcron.views.cursors import cursor_of
 from fleetcron.views.past import dead_json
+
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
 
 COMMANDS: Table = {
     "show": ("fleetcron.cli.run:show", "Show one with all attempts, like fleetcron runs show."),
@@ -44,13 +50,27 @@ class Which:
 
     async def filter(self, store: Store) -> DeadFilter:
         """A job that never existed is refused, with the nearest names."""
-        tenant, name = self.tenant, None
-        if self.job is not None:
-            full = self.job if "/" in self.job or self.tenant is None else f"{self.tenant}/{self.job}"
-            tenant, name = split(full)
-            if not await store.jobs.named(tenant, name, 1):
-                raise await no_such_job(store, full)
+        tenant, name = self._named
+        if tenant is not None and name is not None and not await store.jobs.named(tenant, name, 1):
+            raise await no_such_job(store, f"{tenant}/{name}")
         return DeadFilter(tenant, name, self.type, self.error, self.since_ms)
+
+    def query(self, client: "Client") -> dict[str, Any]:
+        """The same for an API."""
+        tenant, name = (self.tenant, None) if self.job is None else split_there(self._full)
+        if name is not None:
+            known_job(client, self._full)
+        since = as_json_instant(self.since_ms)
+        return {"tenant": tenant, "job": name, "type": self.type, "error": self.error, "since": since}
+
+    @property
+    def _named(self) -> tuple[str | None, str | None]:
+        return (self.tenant, None) if self.job is None else split(self._full)
+
+    @property
+    def _full(self) -> str:
+        job = str(self.job)
+        return job if "/" in job or self.tenant is None else f"{self.tenant}/{job}"
 
 
 _OPTIONS = (
@@ -94,18 +114,22 @@ def command(
     if context.invoked_subcommand is not None:
         return
 
-    async def work(store: Store) -> tuple[list[DeadLetter], int]:
+    async def of_store(store: Store) -> tuple[Sequence[Doc], bool, int]:
         found = await store.steering.dead(await which.filter(store), limit=limit + 1, before_id=before)
-        return found, (await store.jobs.find(())).now_ms
+        now = (await store.jobs.find(())).now_ms
+        return [dead_json(each) for each in found[:limit]], len(found) > limit, now
 
-    letters, now_ms = database.run(work)
-    more = len(letters) > limit
-    letters = letters[:limit]
-    last = letters[-1].run_id if more else None
+    def of_api(client: "Client") -> tuple[Sequence[Doc], bool, int]:
+        cursor = None if before is None else cursor_of(before)
+        found, more, _ = paged(client.dead.page, "dead", limit, cursor, **which.query(client))
+        return found, more, now_ms()
+
+    letters, more, now = database.ask(of_store, of_api)
+    last = letters[-1]["run_id"] if more else None
     if as_json:
-        print_json({"dead": [dead_json(each) for each in letters], "before": last})
+        print_json({"dead": letters, "before": last})
     elif letters:
-        click.echo(table(_HEADS, [_row(each, now_ms) for each in letters]))
+        click.echo(table(_HEADS, [_row(each, now) for each in letters]))
         if last is not None:
             say_more(len(letters), f"--before {last}")
         click.echo("One with all attempts: fleetcron dead show RUN. Then: dead replay RUN, or dead discard RUN.")
@@ -115,17 +139,17 @@ def command(
         click.echo("No dead letter is like that. Without these options, fleetcron dead lists them all.")
 
 
-def _row(each: DeadLetter, now_ms: int) -> list[str]:
+def _row(each: Doc, now: int) -> list[str]:
     return [
-        str(each.run_id),
-        f"{each.tenant}/{each.name}",
-        utc(each.scheduled_for_ms),
-        distance(each.finished_ms, now_ms),
-        str(each.attempt),
-        _error(each),
+        str(each["run_id"]),
+        f"{each['tenant']}/{each['name']}",
+        shown(each["scheduled_for"]),
+        distance(ms_of(each["died_at"]), now),
+        str(each["attempt"]),
+        _error(each["error"]),
     ]
 
 
-def _error(each: DeadLetter) -> str:
-    text = printable(f"{each.error_code or '-'}: {each.error_text or ''}".removesuffix(": "))
+def _error(error: Doc) -> str:
+    text = printable(f"{error['code'] or '-'}: {error['text'] or ''}".removesuffix(": "))
     return shortened(text, _LONGEST)

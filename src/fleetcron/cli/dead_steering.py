@@ -3,20 +3,25 @@
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.dead import Which, which_options
-from fleetcron.cli.many import confirm, progress, steered, yes_option
+from fleetcron.cli.many import confirm, progress, steered, steered_there, yes_option
 from fleetcron.cli.names import by_option
 from fleetcron.cli.run_ids import RUN_ID, checked_ids
 from fleetcron.cli.run_steering import checked_reason, steer
 from fleetcron.cli.tables import numbered
 from fleetcron.cli.when import json_option, print_json
-from fleetcron.store.steering import BATCH, DeadCount, DeadFilter
+from fleetcron.store.steering import BATCH, DeadFilter
 from fleetcron.store.store import Store
 from fleetcron.views.asking import answer
+
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
 
 
 @click.command("replay")
@@ -43,31 +48,58 @@ def replay(
     The same runs with the same idempotency keys, in the catch-up lane. Runs of deleted and cancelled jobs stay dead.
     """
     if _by_number(run_ids, which, everything, dry_run or limit is not None):
-        steer(database, lambda store: store.steering.replay(run_ids, actor=by), as_json)
+        steer(
+            database,
+            lambda store: store.steering.replay(run_ids, actor=by),
+            lambda client: client.runs.replay_many(run_ids),
+            as_json,
+        )
         return
-    count, done = database.run(lambda store: _replay(store, which, limit, by, dry_run))
+    done = database.ask(
+        lambda store: _replay(store, which, limit, by, dry_run),
+        lambda client: _replay_there(client, which, limit, dry_run),
+    )
     if as_json:
-        print_json({"dead": count.runs, "can_be_replayed": count.open, "replayed": done, "dry_run": dry_run})
+        print_json(done)
         return
-    if not count.runs:
+    runs, can_be = done["dead"], done["can_be_replayed"]
+    if not runs:
         click.echo("No dead letter is like that: nothing to replay.")
     elif dry_run:
-        click.echo(f"{numbered(min(count.open, limit or count.open), 'run')} would be replayed.")
+        click.echo(f"{numbered(min(can_be, limit or can_be), 'run')} would be replayed.")
     else:
-        click.echo(f"{numbered(done, 'run')} replayed.")
-    if count.runs > count.open:
-        closed = count.runs - count.open
+        click.echo(f"{numbered(done['replayed'], 'run')} replayed.")
+    if runs > can_be:
+        closed = runs - can_be
         stay = "stays" if closed == 1 else "stay"
         click.echo(f"{numbered(closed, 'run')} of deleted or cancelled jobs {stay} dead.")
 
 
-async def _replay(store: Store, which: Which, limit: int | None, by: str, dry_run: bool) -> tuple[DeadCount, int]:
+async def _replay(store: Store, which: Which, limit: int | None, by: str, dry_run: bool) -> Doc:
     wanted = await which.filter(store)
     count = await store.steering.count_dead(wanted)
-    if dry_run:
-        return count, 0
-    with progress(min(count.open, limit or count.open), "replaying") as told:
-        return count, await _batches(store, wanted, limit, by, told)
+    done = 0
+    if not dry_run:
+        with progress(min(count.open, limit or count.open), "replaying") as told:
+            done = await _batches(store, wanted, limit, by, told)
+    return {"dead": count.runs, "can_be_replayed": count.open, "replayed": done, "dry_run": dry_run}
+
+
+def _replay_there(client: "Client", which: Which, limit: int | None, dry_run: bool) -> Doc:
+    """Some at a time: one answer is not to take longer than somebody waits for it."""
+    query = which.query(client)
+    first = client.dead.replay(**query, dry_run=True)
+    most = min(first["can_be_replayed"], limit or first["can_be_replayed"])
+    done = 0
+    if not dry_run:
+        with progress(most, "replaying") as told:
+            while done < most:
+                replayed = client.dead.replay(**query, limit=min(BATCH, most - done))["replayed"]
+                done += replayed
+                told(replayed)
+                if not replayed:
+                    break
+    return {**first, "replayed": done, "dry_run": dry_run}
 
 
 async def _batches(store: Store, wanted: DeadFilter, limit: int | None, by: str, told: Callable[[int], None]) -> int:
@@ -111,14 +143,23 @@ def discard(
     is no such run.
     """
     if _by_number(run_ids, which, everything, dry_run):
-        steer(database, lambda store: store.steering.discard(run_ids, reason, actor=by), as_json)
+        steer(
+            database,
+            lambda store: store.steering.discard(run_ids, reason, actor=by),
+            lambda client: client.runs.discard_many(run_ids, reason),
+            as_json,
+        )
         return
-    found = database.run(lambda store: _letters(store, which))
+    found = database.ask(
+        lambda store: _letters(store, which),
+        lambda client: [each["run_id"] for each in client.dead.list(**which.query(client))],
+    )
     done: Counter[str] = Counter()
     if found and not dry_run:
         confirm(f"Discard {numbered(len(found), 'dead letter')}?", yes=yes, as_json=as_json)
-        done = database.run(
-            lambda store: steered(found, "discarding", lambda some: store.steering.discard(some, reason, actor=by))
+        done = database.ask(
+            lambda store: steered(found, "discarding", lambda some: store.steering.discard(some, reason, actor=by)),
+            lambda client: steered_there(found, "discarding", lambda some: client.runs.discard_many(some, reason)),
         )
     if as_json:
         print_json({"dead": len(found), "discarded": done["discarded"], "dry_run": dry_run})

@@ -6,16 +6,15 @@ from typing import Any
 
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.moments import utc
+from fleetcron.cli.moments import shown, utc
 from fleetcron.cli.nodes import named
-from fleetcron.cli.past import Asked, Page
+from fleetcron.cli.past import Asked
 from fleetcron.cli.tables import limit_option, printable, say_more, shortened, table
 from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.events import KINDS
-from fleetcron.store.history import EventLine
-from fleetcron.store.store import Store
 from fleetcron.views.past import event_json
 
 _LONGEST = 80
@@ -39,13 +38,17 @@ def command(
         raise click.UsageError(f"There is no kind of event '{kind}'. There are: {', '.join(KINDS)}.")
     asked = Asked(job, None, None, None, before, limit)
 
-    async def work(store: Store) -> Page[EventLine]:
-        return await asked.page(store, lambda span, limit: store.history.events(span, kind=kind, limit=limit))
-
-    page = database.run(work)
-    more = page.before(lambda line: line.event_id)
+    page = database.ask(
+        lambda store: asked.of_store(
+            store,
+            lambda span, limit: store.history.events(span, kind=kind, limit=limit),
+            lambda line, _: event_json(line),
+        ),
+        lambda client: asked.of_api(client, client.events.page, "events", kind=kind),
+    )
+    more = page.before("event_id")
     if as_json:
-        print_json({"events": [event_json(line) for line in page.lines], "before": more})
+        print_json({"events": page.lines, "before": more})
     elif page.lines:
         click.echo(table(("AT", "KIND", "JOB", "COUNT", "BY", "DETAIL"), [_row(line) for line in page.lines]))
         if more is not None:
@@ -54,14 +57,15 @@ def command(
         click.echo("No event is like that. Without options, fleetcron events lists them all.")
 
 
-def _row(line: EventLine) -> list[str]:
-    detail = {key: value for key, value in line.detail.items() if not (line.name and key in _NAMED)}
+def _row(line: Doc) -> list[str]:
+    name = line["name"]
+    detail = {key: value for key, value in line["detail"].items() if not (name and key in _NAMED)}
     return [
-        utc(line.at_ms),
-        line.kind,
-        f"{line.tenant}/{line.name}" if line.name else "",
-        str(line.count) if line.count != 1 else "",
-        printable(line.actor or line.node_id or ""),
+        shown(line["at"]),
+        line["kind"],
+        f"{line['tenant']}/{name}" if name else "",
+        str(line["count"]) if line["count"] != 1 else "",
+        printable(line["by"] or line["node_id"] or ""),
         _words(detail),
     ]
 

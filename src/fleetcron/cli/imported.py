@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import click
 
+from fleetcron.applying.apply import Report, apply, mark_unserved
 from fleetcron.cli.apply import progress_bar
-from fleetcron.cli.applying import Report, apply, mark_unserved
 from fleetcron.cli.connection import Database, opened
 from fleetcron.cli.tables import coloured, numbered, printable, shortened
 from fleetcron.cli.when import print_json

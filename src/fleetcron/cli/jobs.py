@@ -1,26 +1,31 @@
 """`fleetcron jobs`: the list, and the commands about one job."""
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
+from fleetcron.cli.asking import Doc, paged
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.lazy import LazyGroup, Table
-from fleetcron.cli.moments import distance, local, zone_of
+from fleetcron.cli.moments import distance, ms_of, now_ms
 from fleetcron.cli.names import split
 from fleetcron.cli.schedules import in_a_table
-from fleetcron.cli.serving import unserved
+from fleetcron.cli.serving import lines, served, served_there
 from fleetcron.cli.tables import coloured, limit_option, say_more, table
 from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.states import JOB_STATES
 from fleetcron.store.job_pages import JobFilter
-from fleetcron.store.jobs import JobLine
 from fleetcron.store.store import Store
 from fleetcron.views.coming import next_ticks
+from fleetcron.views.cursors import cursor_of
 from fleetcron.views.jobs import line_json
-from fleetcron.views.shadow import is_in_shadow
+
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
 
 COMMANDS: Table = {
     "show": ("fleetcron.cli.show:show", "Show a job with every field, its state and its next ticks."),
@@ -67,18 +72,17 @@ def command(
         return
     page = None if after is None else split(after)
     wanted = JobFilter(tenant, None, state, kind, pool, text.lower() if text else None, page)
-    listed = database.run(lambda store: _listed(store, wanted, limit))
-    lines, coming, more = listed.lines, listed.coming, listed.more
-    last = lines[-1].job.definition.seed if more else None
+    listed = database.ask(lambda store: _of_store(store, wanted, limit), lambda client: _of_api(client, wanted, limit))
+    jobs = listed.jobs
+    last = _full(jobs[-1]) if listed.more else None
     if as_json:
-        print_json({"jobs": [line_json(line, coming.get(line.job.job_id)) for line in lines], "after": last})
-    elif lines:
-        click.echo(
-            table(["NAME", "SCHEDULE", "STATE", "NEXT", "LAST"], [_row(each, coming, listed.now_ms) for each in lines])
-        )
+        print_json({"jobs": jobs, "after": last})
+    elif jobs:
+        click.echo(table(["NAME", "SCHEDULE", "STATE", "NEXT", "LAST"], [_row(each, listed.now_ms) for each in jobs]))
         if last is not None:
-            say_more(len(lines), f"--after {last}")
-        for warning in listed.unserved:
+            say_more(len(jobs), f"--after {last}")
+        pools = Counter(each["pool"] for each in jobs if each["state"] in ("active", "paused"))
+        for warning in lines(pools, listed.served) if listed.served else ():
             click.echo(f"{click.style('warning', fg='yellow')} {warning}")
     elif wanted == JobFilter():
         click.echo("There is no job yet. Write some into a file and run: fleetcron apply -f jobs.yaml")
@@ -88,48 +92,51 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A page, and its pools that no worker serves."""
+    """A page, and the pools that workers serve."""
 
-    lines: list[JobLine]
+    jobs: Sequence[Doc]
     more: bool
-    coming: dict[str, int]
     now_ms: int
-    unserved: list[str]
+    served: Collection[str]
 
 
-async def _listed(store: Store, wanted: JobFilter, limit: int) -> Listed:
+async def _of_store(store: Store, wanted: JobFilter, limit: int) -> Listed:
     found = await store.jobs.list(wanted, limit + 1)
-    lines = found[:limit]
-    pools = Counter(line.job.definition.pool for line in lines if line.job.state in ("active", "paused"))
     now_ms = (await store.jobs.find(())).now_ms
-    return Listed(lines, len(found) > limit, await next_ticks(store, lines), now_ms, await unserved(store, pools))
+    coming = await next_ticks(store, found[:limit])
+    jobs = [line_json(line, coming.get(line.job.job_id), now_ms) for line in found[:limit]]
+    return Listed(jobs, len(found) > limit, now_ms, await served(store))
 
 
-def _row(line: JobLine, coming: dict[str, int], now_ms: int) -> list[str]:
-    job = line.job
-    next_ms = coming.get(job.job_id)
-    return [
-        job.definition.seed,
-        in_a_table(job.definition),
-        _state(line, now_ms),
-        _next(line, next_ms, now_ms),
-        _last(line, now_ms),
-    ]
+def _of_api(client: "Client", wanted: JobFilter, limit: int) -> Listed:
+    cursor = None if wanted.after is None else cursor_of(*wanted.after)
+    query = {"tenant": wanted.tenant, "state": wanted.state, "type": wanted.type, "pool": wanted.pool}
+    jobs, more, _ = paged(client.jobs.page, "jobs", limit, cursor, text=wanted.text, **query)
+    return Listed(jobs, more, now_ms(), served_there(client))
 
 
-def _state(line: JobLine, now_ms: int) -> str:
-    shadow = click.style(" (shadow)", fg="magenta") if is_in_shadow(line, now_ms) else ""
-    return coloured(line.job.state) + shadow + (click.style(" (stuck)", fg="red") if line.job.problem else "")
+def _full(job: Doc) -> str:
+    return f"{job['tenant']}/{job['name']}"
 
 
-def _next(line: JobLine, next_ms: int | None, now_ms: int) -> str:
-    if next_ms is None:
+def _row(job: Doc, now: int) -> list[str]:
+    return [_full(job), in_a_table(job["schedule"]), _state(job, now), _next(job, now), _last(job["last"], now)]
+
+
+def _state(job: Doc, now: int) -> str:
+    until = job["shadow"]
+    is_in_shadow = until is True or (isinstance(until, str) and ms_of(until) > now)
+    shadow = click.style(" (shadow)", fg="magenta") if is_in_shadow else ""
+    return coloured(job["state"]) + shadow + (click.style(" (stuck)", fg="red") if job["problem"] else "")
+
+
+def _next(job: Doc, now: int) -> str:
+    if job["next"] is None:
         return "-"
-    when = f"{local(next_ms, zone_of(line.job.definition))} ({distance(next_ms, now_ms)})"
-    return when if next_ms > now_ms else f"{when}, not planned yet"
+    next_ms = ms_of(job["next"])
+    when = f"{job['next_local']} ({distance(next_ms, now)})"
+    return when if next_ms > now else f"{when}, not planned yet"
 
 
-def _last(line: JobLine, now_ms: int) -> str:
-    if line.last_state is None or line.last_scheduled_ms is None:
-        return "-"
-    return f"{coloured(line.last_state)} {distance(line.last_scheduled_ms, now_ms)}"
+def _last(last: Doc | None, now: int) -> str:
+    return "-" if last is None else f"{coloured(last['state'])} {distance(ms_of(last['scheduled_for']), now)}"

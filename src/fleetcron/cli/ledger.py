@@ -4,16 +4,15 @@ from typing import Final
 
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.moments import local, utc
-from fleetcron.cli.past import Asked, Page, asked_options
+from fleetcron.cli.moments import local, ms_of, shown
+from fleetcron.cli.past import Asked, asked_options
 from fleetcron.cli.tables import coloured, say_more, table
 from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
-from fleetcron.store.history import LedgerLine
-from fleetcron.store.store import Store
 from fleetcron.times.zone import Zone
-from fleetcron.views.past import ledger_json, words
+from fleetcron.views.past import ledger_json
 
 ANSWERS: Final = ("skipped", "missed", "cancelled")
 _RUNS = "runs that were skipped or cancelled are in: fleetcron runs --state skipped"
@@ -32,13 +31,17 @@ def command(database: Database, asked: Asked, answer: str | None, as_json: bool)
     A stretch of ticks with one reason is one line.
     """
 
-    async def work(store: Store) -> Page[LedgerLine]:
-        return await asked.page(store, lambda span, limit: store.history.ledger(span, answer=answer, limit=limit))
-
-    page = database.run(work)
-    before = page.before(lambda line: line.entry_id)
+    page = database.ask(
+        lambda store: asked.of_store(
+            store,
+            lambda span, limit: store.history.ledger(span, answer=answer, limit=limit),
+            lambda line, _: ledger_json(line),
+        ),
+        lambda client: asked.of_api(client, client.ledger.page, "ledger", answer=answer),
+    )
+    before = page.before("entry_id")
     if as_json:
-        print_json({"ledger": [ledger_json(line) for line in page.lines], "before": before})
+        print_json({"ledger": page.lines, "before": before})
     elif page.lines:
         click.echo(table(_HEADS, [_row(line, page.zone) for line in page.lines]))
         if before is not None:
@@ -49,14 +52,13 @@ def command(database: Database, asked: Asked, answer: str | None, as_json: bool)
         click.echo(f"No tick without a run is like that; {_RUNS}")
 
 
-def _row(line: LedgerLine, zone: Zone | None) -> list[str]:
-    answer = line.answer
+def _row(line: Doc, zone: Zone | None) -> list[str]:
     return [
-        utc(answer.from_ms),
-        utc(answer.to_ms) if answer.to_ms != answer.from_ms else "",
-        local(answer.from_ms, zone) if zone else "",
-        f"{answer.ticks:,}",
-        f"{line.tenant}/{line.name}",
-        coloured(answer.answer),
-        words(answer.reason, answer.covered_by_ms),
+        shown(line["from"]),
+        shown(line["to"]) if line["to"] != line["from"] else "",
+        local(ms_of(line["from"]), zone) if zone else "",
+        f"{line['ticks']:,}",
+        f"{line['tenant']}/{line['name']}",
+        coloured(line["answer"]),
+        line["words"],
     ]

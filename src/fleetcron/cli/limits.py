@@ -4,27 +4,32 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database
 from fleetcron.cli.tables import coloured, numbered, printable
 from fleetcron.cli.when import print_json
+from fleetcron.client.errors import Refused as Mistaken
 from fleetcron.errors import DefinitionError, Mistake, RefusedError, StoreUnavailable
-from fleetcron.store.limits import Usage
 from fleetcron.store.looking import Changed
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok, Refused, Unknown, Written
 from fleetcron.views.fleet import Limited, changed_json
+
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Limited)
 
 NONE: Final = "none"
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
+_SLOT: Final = "slot"
 WAITS: Final[Mapping[str, str]] = {
-    "": "for a slot",
+    _SLOT: "for a slot",
     "key": "overlap",
     "upstream": "upstream",
     "tenant": "max_in_flight",
@@ -62,7 +67,9 @@ def mistakes_as_flags(named: str = "NAME") -> Iterator[None]:
     """Tell mistakes by the options that were written."""
     try:
         yield
-    except DefinitionError as error:
+    except (DefinitionError, Mistaken) as error:
+        if not error.mistakes:
+            raise
         raise DefinitionError(
             [
                 Mistake(named if each.pointer == "/name" else _flag(each.pointer.strip("/")), each.message, each.hint)
@@ -90,27 +97,33 @@ def change(
     database: Database,
     plain: L,
     verb: Callable[[Store], Awaitable[Written[Changed[L]]]],
+    ask: "Callable[[Client], Doc]",
     as_json: bool,
     count: Callable[[Store], Awaitable[int]] | None = None,
+    count_there: "Callable[[Client], int] | None" = None,
 ) -> None:
     """Set or reset the limits of a tenant or a pool, and say what became of it. `plain` is one without limits; `count`
     are the jobs it has: limits may come first, but a typing error looks the same."""
 
-    async def work(store: Store) -> tuple[Changed[L], int | None]:
-        return done(await verb(store)), None if count is None else await count(store)
+    async def of_store(store: Store) -> Doc:
+        told = {"name": plain.name, **changed_json(done(await verb(store)))}
+        return told if count is None else {**told, "jobs": await count(store)}
+
+    def of_api(client: "Client") -> Doc:
+        told = ask(client)
+        return told if count_there is None else {**told, "jobs": count_there(client)}
 
     with mistakes_as_flags():
-        changed, jobs = database.run(work)
+        changed = database.ask(of_store, of_api)
     if as_json:
-        print_json({"name": plain.name, **changed_json(changed), **({} if jobs is None else {"jobs": jobs})})
+        print_json(changed)
         return
-    before, after = changed.before or plain, changed.after or plain
+    before, after = changed["before"] or plain.as_document(), changed["after"] or plain.as_document()
     if before == after:
         click.echo(f"{plain.name}: unchanged.")
     else:
-        said = differences(before.as_document(), after.as_document())
-        click.echo(f"{plain.name}: {coloured('changed')}: {printable(said)}.")
-    if jobs == 0:
+        click.echo(f"{plain.name}: {coloured('changed')}: {printable(differences(before, after))}.")
+    if changed.get("jobs") == 0:
         click.echo(f"No job has the {type(plain).__name__.lower()} {plain.name} yet.")
     say_looked(changed)
 
@@ -130,10 +143,10 @@ def _word(value: Any) -> str:
     return NONE if value is None else str(value)
 
 
-def say_looked(changed: Changed[Any]) -> None:
-    if changed.looked:
-        click.echo(f"{numbered(changed.looked, 'run')} that waited may start, if nothing else holds them back.")
-    if changed.rest:
+def say_looked(changed: Doc) -> None:
+    if changed["looked_at"]:
+        click.echo(f"{numbered(changed['looked_at'], 'run')} that waited may start, if nothing else holds them back.")
+    if not changed["complete"]:
         click.echo("More runs wait, and the database went away meanwhile: run it again.", err=True)
 
 
@@ -142,14 +155,14 @@ def used(count: int, limit: int | None) -> str:
     return f"{count:,}" if limit is None else f"{count:,}/{limit:,}"
 
 
-def waiting(usage: Usage) -> str:
+def waiting(usage: Doc) -> str:
     """`120 (100 max_in_flight, 20 held)`; what only waits for a slot needs no words."""
-    if not usage.queued:
+    if not usage["queued"]:
         return ""
-    named = [(count, WAITS.get(gate, gate)) for gate, count in usage.waiting.most_common()]
-    if [words for _, words in named] == [WAITS[""]]:
-        return f"{usage.queued:,}"
-    return f"{usage.queued:,} ({', '.join(f'{count:,} {words}' for count, words in named)})"
+    gates = sorted(usage["waiting"].items(), key=lambda each: -each[1])
+    if [gate for gate, _ in gates] == [_SLOT]:
+        return f"{usage['queued']:,}"
+    return f"{usage['queued']:,} ({', '.join(f'{count:,} {WAITS.get(gate, gate)}' for gate, count in gates)})"
 
 
 def unknown(noun: str, name: str, known: Sequence[str], more: str) -> RefusedError:

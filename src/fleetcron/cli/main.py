@@ -8,14 +8,19 @@ import click
 from fleetcron import __version__
 from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.tables import harmless
+from fleetcron.client.errors import ApiError, TooManyRequests, Unavailable
 from fleetcron.errors import (
     ConfigError,
     DefinitionError,
     FleetcronError,
+    Mistake,
     ScheduleError,
     StoreError,
     StoreUnavailable,
 )
+
+FINE, FINDINGS, BAD_INPUT, UNAVAILABLE = range(4)  # exit codes; those of `plan` are its own
+_HINTS = {401: "set FLEETCRON_API_KEY, or FLEETCRON_API_KEY_FILE to a file that has the key in it"}
 
 COMMANDS: Table = {
     "serve": ("fleetcron.cli.serve", "Plan runs, execute them and serve the API until it is stopped."),
@@ -65,7 +70,8 @@ COMMANDS: Table = {
 def root() -> None:
     """fleetcron: a distributed cron and job scheduler.
 
-    Exit codes: 0 fine, 1 findings, differences or refused jobs, 2 bad input, 3 the database is not available.
+    Exit codes: 0 fine, 1 findings, differences or refused jobs, 2 bad input, 3 the database or the API is not
+    available.
     Of plan: 0 no changes, 2 changes, 1 bad input or refused jobs.
     """
 
@@ -89,13 +95,16 @@ def failed(error: FleetcronError | OSError, colour: bool | None) -> int:
             _print(f"{place}{mistake.message}", mistake.hint, colour)
     elif isinstance(error, StoreError):
         _print(error.message, error.hint, colour)
+    elif isinstance(error, ApiError):
+        for each in error.mistakes or [Mistake("", error.detail, error.hint or _HINTS.get(error.status or 0))]:
+            _print(f"{each.pointer}: {each.message}" if each.pointer else each.message, each.hint, colour)
     else:  # an OSError: the output cannot be written, a full disk, say
         _print(str(error), None, colour)
     return exit_code_of(error)
 
 
 def exit_code_of(error: FleetcronError | OSError) -> int:
-    return 3 if isinstance(error, StoreUnavailable) else 2
+    return UNAVAILABLE if isinstance(error, StoreUnavailable | TooManyRequests | Unavailable) else BAD_INPUT
 
 
 def one_line(error: FleetcronError | OSError) -> str:

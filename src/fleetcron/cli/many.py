@@ -8,11 +8,13 @@ from typing import TypeAlias
 
 import click
 
+from fleetcron.client.run_shapes import SteeredRuns
 from fleetcron.store.steering import BATCH, Steered
 from fleetcron.store.written import Written
 from fleetcron.views.asking import answer
 
 Verb: TypeAlias = Callable[[Sequence[int]], Awaitable[Written[list[Steered]]]]
+Ask: TypeAlias = Callable[[Sequence[int]], SteeredRuns]  # the same over an API
 
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
@@ -33,6 +35,17 @@ async def steered(run_ids: Sequence[int], label: str, verb: Verb) -> Counter[str
         for start in range(0, len(run_ids), BATCH):
             batch = run_ids[start : start + BATCH]
             done.update(each.done for each in await _batch(verb, batch))
+            told(len(batch))
+    return done
+
+
+def steered_there(run_ids: Sequence[int], label: str, ask: Ask) -> Counter[str]:
+    """The same over an API."""
+    done: Counter[str] = Counter()
+    with progress(len(run_ids), label) as told:
+        for start in range(0, len(run_ids), BATCH):
+            batch = run_ids[start : start + BATCH]
+            done.update(each["done"] for each in ask(batch)["runs"])
             told(len(batch))
     return done
 

@@ -1,14 +1,31 @@
 """Instants for people: in UTC, in a job's zone, and how far away; and those that people write."""
 
-from fleetcron.clock import utc_now
+from datetime import datetime
+
+from fleetcron.clock import SystemClock, utc_now
 from fleetcron.errors import ScheduleError
 from fleetcron.times.durations import duration_ms
 from fleetcron.times.instants import to_ms
 from fleetcron.times.once import Once
 from fleetcron.views.instants import as_json, local, utc, zone_of
 
-__all__ = ["as_json", "distance", "instant_ms", "local", "utc", "zone_of"]
+__all__ = ["as_json", "distance", "instant_ms", "local", "ms_of", "now_ms", "shown", "utc", "zone_of"]
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
+
+
+def ms_of(text: str) -> int:
+    """An instant of a document."""
+    return to_ms(datetime.fromisoformat(text))
+
+
+def shown(text: str | None) -> str:
+    """The same as people read it; nothing if there is none."""
+    return "" if text is None else utc(ms_of(text))
+
+
+def now_ms() -> int:
+    """For how far away something is, where nobody has asked a database what time it is."""
+    return SystemClock().now_ms()
 
 
 def distance(ms: int, now_ms: int) -> str:

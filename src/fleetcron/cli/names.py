@@ -2,15 +2,21 @@
 
 import getpass
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 import click
 
-from fleetcron.errors import RefusedError
+from fleetcron.errors import FleetcronError, RefusedError
 from fleetcron.model.tenant import DEFAULT_TENANT
 from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.jobs import JobLine
 from fleetcron.store.store import Store
+
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
 
 _LOOKED_AT = 1000
 
@@ -40,6 +46,12 @@ def split(text: str) -> tuple[str, str]:
     return (tenant, name) if slash else (DEFAULT_TENANT, tenant)
 
 
+def split_there(text: str) -> tuple[str | None, str]:
+    """The same for an API: who names no tenant means that of the key, or `default` if it is one of all tenants."""
+    tenant, slash, name = text.strip().partition("/")
+    return (tenant, name) if slash else (None, tenant)
+
+
 def user() -> str:
     try:
         return getpass.getuser()
@@ -60,6 +72,38 @@ async def no_such_job(store: Store, text: str) -> RefusedError:
     tenant, name = split(text)
     elsewhere = [_full(line) for line in await store.jobs.list(JobFilter(name=name), 3)]
     known = [_full(line) for line in await store.jobs.list(JobFilter(tenant=tenant), _LOOKED_AT)]
+    return _no_such_job(tenant, name, elsewhere, known)
+
+
+@contextmanager
+def naming(client: "Client", text: str | None) -> Iterator[None]:
+    """What an API does not find here is this job: then the nearest names are told, as they are of a database."""
+    from fleetcron.client.errors import NotFound
+
+    try:
+        yield
+    except NotFound as error:
+        if text is None:
+            raise
+        tenant, name = split_there(text)
+        tenant = tenant or client.me()["tenant"] or DEFAULT_TENANT
+        try:
+            alike = [each for each in client.jobs.list(text=name, limit=_LOOKED_AT) if each["name"] == name]
+            known = [f"{tenant}/{each['name']}" for each in client.jobs.list(tenant=tenant, limit=_LOOKED_AT)]
+        except FleetcronError:  # the tenant is not one of this key
+            raise error from None
+        elsewhere = [f"{each['tenant']}/{each['name']}" for each in alike[:3]]
+        raise _no_such_job(tenant, name, elsewhere, known) from None
+
+
+def known_job(client: "Client", text: str) -> None:
+    """Refused, if there never was such a job."""
+    tenant, name = split_there(text)
+    with naming(client, text):
+        client.jobs.revisions(name, tenant=tenant, limit=1)
+
+
+def _no_such_job(tenant: str, name: str, elsewhere: list[str], known: list[str]) -> RefusedError:
     near = elsewhere or get_close_matches(f"{tenant}/{name}", known, n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "`fleetcron jobs` lists them all"
     return RefusedError(f"there is no job {name} of tenant {tenant}; {hint}")

@@ -1,37 +1,45 @@
 """The options that say which part of the past is meant, shared by the commands that list it; and one page of it."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fleetcron.cli.moments import instant_ms, zone_of
-from fleetcron.cli.names import no_such_job, split
+from fleetcron.cli.asking import Doc, paged
+from fleetcron.cli.moments import as_json, instant_ms, now_ms, zone_of
+from fleetcron.cli.names import known_job, no_such_job, split, split_there
 from fleetcron.cli.tables import limit_option
 from fleetcron.clock import utc_now
 from fleetcron.store.history import Span
 from fleetcron.store.store import Store
+from fleetcron.times import zones
 from fleetcron.times.instants import to_ms
 from fleetcron.times.zone import Zone
+from fleetcron.views.cursors import cursor_of
+from fleetcron.views.instants import zone_name
+
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
 
 Line = TypeVar("Line")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[Line]):
-    """`zone` is the zone of the job that was asked for, if it is not UTC."""
+class Page:
+    """Documents. `zone` is the zone of the job that was asked for, if it is not UTC; `more` is what else was said."""
 
-    lines: Sequence[Line]
-    more: bool
+    lines: Sequence[Doc]
+    is_last: bool
     now_ms: int
     zone: Zone | None
+    more: Doc = field(default_factory=dict)
 
-    def before(self, number: Callable[[Line], int]) -> int | None:
+    def before(self, number: str) -> int | None:
         """The number that begins the next page, if there is one."""
-        return number(self.lines[-1]) if self.more else None
+        return None if self.is_last else int(self.lines[-1][number])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +65,9 @@ class Asked:
         tenant, name = (self.tenant, None) if self.job is None else split(self.job)
         return Span(tenant, name, self.from_ms, self.to_ms, self.before)
 
-    async def page(self, store: Store, read: Callable[[Span, int], Awaitable[Sequence[Line]]]) -> Page[Line]:
+    async def of_store(
+        self, store: Store, read: Callable[[Span, int], Awaitable[Sequence[Line]]], document: Callable[[Line, int], Doc]
+    ) -> Page:
         """One page, and whether there is another. A job that never existed is refused, with the nearest names."""
         span = self.span
         lines = await read(span, self.limit + 1)
@@ -67,9 +77,29 @@ class Asked:
             if not named:
                 raise await no_such_job(store, str(self.job))
             zone = zone_of(named[0].definition)
-        now_ms = (await store.jobs.find(())).now_ms
-        shown = zone if zone is not None and zone.name != "UTC" else None
-        return Page(lines[: self.limit], len(lines) > self.limit, now_ms, shown)
+        now = (await store.jobs.find(())).now_ms
+        told = [document(line, now) for line in lines[: self.limit]]
+        return Page(told, len(lines) <= self.limit, now, _shown(zone))
+
+    def of_api(self, client: "Client", page: Callable[..., Any], key: str, **query: Any) -> Page:
+        """The same over an API; of a job that is deleted it does not say the zone."""
+        zone, (tenant, name) = None, (self.tenant, None) if self.job is None else split_there(self.job)
+        if name is not None:
+            from fleetcron.client.errors import NotFound
+
+            try:
+                zone = zones.zone(zone_name(client.jobs.get(name, tenant=tenant)["definition"]))
+            except NotFound:
+                known_job(client, str(self.job))
+        query |= {"tenant": tenant, "job": name}
+        query |= {key: as_json(ms) for key, ms in (("since", self.from_ms), ("until", self.to_ms)) if ms is not None}
+        cursor = None if self.before is None else cursor_of(self.before)
+        lines, more, first = paged(page, key, self.limit, cursor, **query)
+        return Page(lines, not more, now_ms(), _shown(zone), first)
+
+
+def _shown(zone: Zone | None) -> Zone | None:
+    return zone if zone is not None and zone.name != "UTC" else None
 
 
 _OPTIONS = (

@@ -1,9 +1,11 @@
 """`fleetcron pools`: groups of workers, their slots and quotas, and what runs and waits in each."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.limits import (
@@ -20,11 +22,13 @@ from fleetcron.cli.tables import printable, table
 from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.pool import Pool
-from fleetcron.store.limits import PoolLine
 from fleetcron.store.looking import Changed
 from fleetcron.store.store import Store
 from fleetcron.store.written import Written
 from fleetcron.views.fleet import pool_json
+
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
 
 COMMANDS: Table = {
     "set": ("fleetcron.cli.pools:set_limits", "Set the slots and the quotas of a pool."),
@@ -41,13 +45,13 @@ def command(context: click.Context, database: Database, as_json: bool) -> None:
     """List pools: everyone that has jobs, runs, workers or limits."""
     if context.invoked_subcommand is not None:
         return
-    lines = database.run(lambda store: store.limits.pools())
+    lines = database.ask(_of_store, lambda client: client.pools.list()["pools"])
     if as_json:
-        print_json({"pools": [pool_json(line) for line in lines]})
+        print_json({"pools": lines})
     elif lines:
         heads = ("NAME", "JOBS", "WORKERS", "RUNNING", "WAITING", "PER TENANT", "PER TYPE")
         click.echo(table(heads, [_row(line) for line in lines]))
-        alone = [line.pool.name for line in lines if line.usage.queued and not line.workers]
+        alone = [line["name"] for line in lines if line["queued"] and not line["workers"]]
         if alone:
             click.echo(f"Runs wait, and no worker serves: {', '.join(alone)}.")
     else:
@@ -78,7 +82,18 @@ def set_limits(
     async def count(store: Store) -> int:
         return (await store.limits.jobs_by_pool())[name]
 
-    change(database, Pool(name), lambda store: store.limits.put_pool(name, fields, actor=by), as_json, count)
+    def count_there(client: "Client") -> int:
+        return sum(pool["jobs"] for pool in client.pools.list()["pools"] if pool["name"] == name)
+
+    change(
+        database,
+        Pool(name),
+        lambda store: store.limits.put_pool(name, fields, actor=by),
+        lambda client: client.pools.set(name, fields),
+        as_json,
+        count,
+        count_there,
+    )
 
 
 @click.command("reset")
@@ -90,12 +105,24 @@ def reset(database: Database, name: str, by: str, as_json: bool) -> None:
     """Take the limits of NAME away: it has what its workers have."""
 
     async def work(store: Store) -> Written[Changed[Pool]]:
-        names = [line.pool.name for line in await store.limits.pools()]
-        if name not in names:
-            raise unknown("pool", name, names, "`fleetcron pools` lists them all")
+        _check(name, await _of_store(store))
         return await store.limits.delete_pool(name, actor=by)
 
-    change(database, Pool(name), work, as_json)
+    def ask(client: "Client") -> Doc:
+        _check(name, client.pools.list()["pools"])
+        return client.pools.reset(name)
+
+    change(database, Pool(name), work, ask, as_json)
+
+
+async def _of_store(store: Store) -> Sequence[Doc]:
+    return [pool_json(line) for line in await store.limits.pools()]
+
+
+def _check(name: str, pools: Sequence[Doc]) -> None:
+    names = [pool["name"] for pool in pools]
+    if name not in names:
+        raise unknown("pool", name, names, "`fleetcron pools` lists them all")
 
 
 def _quota(text: str) -> tuple[str, int | None]:
@@ -105,14 +132,14 @@ def _quota(text: str) -> tuple[str, int | None]:
     return kind, None if number == NONE else int(number)
 
 
-def _row(line: PoolLine) -> list[str]:
-    pool, usage = line.pool, line.usage
+def _row(pool: Doc) -> list[str]:
+    quotas = [f"{kind} {used(pool['in_flight_by_type'].get(kind, 0), most)}" for kind, most in pool["per_type"].items()]
     return [
-        pool.name,
-        f"{usage.jobs - usage.ended:,}",
-        f"{line.workers:,} ({line.worker_slots:,} slots)" if line.workers else "0",
-        used(usage.in_flight, pool.slots),
-        waiting(usage),
-        "" if pool.per_tenant is None else str(pool.per_tenant),
-        printable(", ".join(f"{kind} {used(usage.by_type[kind], quota)}" for kind, quota in pool.per_type.items())),
+        pool["name"],
+        f"{pool['jobs'] - pool['ended']:,}",
+        f"{pool['workers']:,} ({pool['worker_slots']:,} slots)" if pool["workers"] else "0",
+        used(pool["in_flight"], pool["slots"]),
+        waiting(pool),
+        "" if pool["per_tenant"] is None else str(pool["per_tenant"]),
+        printable(", ".join(quotas)),
     ]

@@ -2,24 +2,25 @@
 
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.moments import distance, utc
-from fleetcron.cli.run_ids import no_such_run, run_argument
+from fleetcron.cli.moments import distance, ms_of, now_ms, shown, utc
+from fleetcron.cli.run_ids import no_such_run, numbering, run_argument
 from fleetcron.cli.runs import covers_words
 from fleetcron.cli.tables import coloured, numbered, printable, shortened, table
 from fleetcron.cli.when import json_option, print_json
-from fleetcron.model.outcome import Fault
-from fleetcron.model.run import RunLine
-from fleetcron.store.attempts import PastAttempt
-from fleetcron.store.history import RunShown
+from fleetcron.model.states import RunState
 from fleetcron.store.store import Store
 from fleetcron.times.durations import rough_text
-from fleetcron.views.runs import payload_of, printed, run_json
+from fleetcron.views.runs import run_json
 from fleetcron.views.sentence import sentence, stands
+
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
 
 _HEADS = ("ATTEMPT", "WORKER", "STARTED", "TOOK", "OUTCOME", "PRINTED", "ERROR")
 _CELL: Final = 100  # characters of an error in the table
@@ -35,52 +36,58 @@ _LINE: Final = 200  # characters of each
 def show(database: Database, run_id: int, as_json: bool) -> None:
     """Show RUN (the number that `fleetcron runs` gives): its state and why, its attempts, its payload."""
 
-    async def work(store: Store) -> tuple[RunShown, Sequence[PastAttempt], str, int]:
-        shown, situation = await store.history.run(run_id), await store.situations.of_run(run_id)
-        if shown is None or situation is None:
-            raise no_such_run(run_id)
-        said = sentence(situation, shown)
-        return shown, await store.past_attempts.of_run(run_id), said, situation.now_ms
-
-    shown, attempts, said, now_ms = database.run(work)
+    run, now = database.ask(lambda store: _of_store(store, run_id), lambda client: _of_api(client, run_id))
     if as_json:
-        print_json(run_json(shown, attempts, said, now_ms))
+        print_json(run)
     else:
-        _show(shown, attempts, said, now_ms)
+        _show(run, now)
 
 
-def _show(shown: RunShown, attempts: Sequence[PastAttempt], sentence: str, now_ms: int) -> None:
-    line = shown.line
-    click.echo(click.style(f"run {line.run.run_id} of {line.job}", bold=True))
-    for head, text in _said(line, sentence, now_ms):
+async def _of_store(store: Store, run_id: int) -> tuple[Doc, int]:
+    found, situation = await store.history.run(run_id), await store.situations.of_run(run_id)
+    if found is None or situation is None:
+        raise no_such_run(run_id)
+    attempts = await store.past_attempts.of_run(run_id)
+    return run_json(found, attempts, sentence(situation, found), situation.now_ms), situation.now_ms
+
+
+def _of_api(client: "Client", run_id: int) -> tuple[Doc, int]:
+    with numbering(run_id):
+        return client.runs.get(run_id), now_ms()
+
+
+def _show(run: Doc, now: int) -> None:
+    click.echo(click.style(f"run {run['run_id']} of {run['tenant']}/{run['name']}", bold=True))
+    for head, text in _said(run, now):
         click.echo(f"  {head:<14}{text}")
-    if shown.discarded is not None:
-        gone = shown.discarded
-        who = "" if gone.by is None else f" by {gone.by}"
-        click.echo(f"  {'discarded':<14}{utc(gone.at_ms)}{printable(f'{who}: {gone.why}')}")
-    if shown.next is not None:
-        after = shown.next.run
-        click.echo(f"  {'next tick':<14}{utc(after.scheduled_for_ms)}: run {after.run_id} {stands(after.state)}")
-    click.echo(f"  {'payload':<14}{_value(json.dumps(payload_of(shown), ensure_ascii=False))}")
+    if (gone := run["discarded"]) is not None:
+        said = "" if gone["by"] is None else f" by {gone['by']}"
+        said += f": {gone['reason']}"
+        click.echo(f"  {'discarded':<14}{shown(gone['at'])}{printable(said)}")
+    if (after := run["next_run"]) is not None:
+        stood = stands(RunState(after["state"]))
+        click.echo(f"  {'next tick':<14}{shown(after['scheduled_for'])}: run {after['run_id']} {stood}")
+    click.echo(f"  {'payload':<14}{_value(json.dumps(run['payload'], ensure_ascii=False))}")
+    attempts: Sequence[Doc] = run["attempts"]
     if not attempts:
         click.echo("\nNo attempt has begun.")
         return
-    click.echo(f"\n{table(_HEADS, [_row(each, shown, now_ms) for each in attempts])}")
-    if attempts[-1].result is not None:
-        click.echo(f"\nResult: {_value(attempts[-1].result)}")
-    errors = [each.error for each in attempts if each.error is not None]
+    click.echo(f"\n{table(_HEADS, [_row(each, now) for each in attempts])}")
+    if (result := attempts[-1]["result"]) is not None:
+        click.echo(f"\nResult: {_value(json.dumps(result, ensure_ascii=False))}")
+    errors = [each["error"] for each in attempts if each["error"] is not None]
     if errors:
         _show_error(errors[-1])
-    if any(printed(each, shown) for each in attempts):
-        click.echo(f"\nWhat it printed: fleetcron runs log {line.run.run_id}")
+    if any(each["log_bytes"] for each in attempts):
+        click.echo(f"\nWhat it printed: fleetcron runs log {run['run_id']}")
     else:
         click.echo("\nIt has printed nothing.")
 
 
-def _show_error(error: Fault) -> None:
+def _show_error(error: Doc) -> None:
     """The end of it, which says most; nothing if the table has said it all."""
-    text = error.trace or error.text
-    if not error.trace and text == shortened(text, _CELL - len(error.code) - 2) and "\n" not in text:
+    text = error["trace"] or error["text"]
+    if not error["trace"] and text == shortened(text, _CELL - len(error["code"]) - 2) and "\n" not in text:
         return
     lines = text.splitlines()
     click.echo("\nThe last error:")
@@ -94,50 +101,52 @@ def _value(text: str) -> str:
     return printable(text) if len(text) <= _VALUE else f"{printable(shortened(text, _VALUE))}   (--json has all of it)"
 
 
-def _said(line: RunLine, sentence: str, now_ms: int) -> list[tuple[str, str]]:
-    run = line.run
-    jitter_ms = run.run_after_ms - run.scheduled_for_ms
+def _said(run: Doc, now: int) -> list[tuple[str, str]]:
+    scheduled_ms = ms_of(run["scheduled_for"])
+    jitter_ms = ms_of(run["run_after"]) - scheduled_ms
     said = [
-        ("state", coloured(run.state.value)),
-        ("why", shortened(printable(sentence), _VALUE)),
-        ("scheduled for", f"{utc(run.scheduled_for_ms)}   {distance(run.scheduled_for_ms, now_ms)}"),
+        ("state", coloured(run["state"])),
+        ("why", shortened(printable(run["why"]), _VALUE)),
+        ("scheduled for", f"{utc(scheduled_ms)}   {distance(scheduled_ms, now)}"),
     ]
     if jitter_ms:
-        said.append(("may start", f"{utc(run.run_after_ms)}   ({jitter_ms / 1000:g} s jitter)"))
-    if run.started_ms is not None and line.delay_ms is not None:
-        said.append(("started", f"{utc(run.started_ms)}   {rough_text(max(0, line.delay_ms))} after it might"))
-    if run.finished_ms is not None:
-        lasted = line.lasted_ms(now_ms)
-        said.append(("finished", utc(run.finished_ms) + ("" if lasted is None else f"   took {rough_text(lasted)}")))
-    kind = "" if run.kind == "tick" else f", {run.kind}"
-    said.append(("lane, pool", f"{run.lane}{kind}; pool {line.pool}"))
-    if run.window_ms is not None:
-        said.append(("covers", covers_words(line)))
-    if run.round:
-        said.append(("replayed", f"{run.round} times" if run.round > 1 else "once"))
-    if run.asked_by is not None:
-        said.append(("asked by", printable(run.asked_by)))
-    said.append(("planned", f"{utc(run.created_ms)} by revision {run.revision} of the job"))
-    said.append(("idempotency", run.idempotency_key))
+        said.append(("may start", f"{shown(run['run_after'])}   ({jitter_ms / 1000:g} s jitter)"))
+    if run["started_at"] is not None and run["delay_ms"] is not None:
+        late = rough_text(max(0, run["delay_ms"]))
+        said.append(("started", f"{shown(run['started_at'])}   {late} after it might"))
+    if run["finished_at"] is not None:
+        lasted = run["duration_ms"]
+        took = "" if lasted is None else f"   took {rough_text(lasted)}"
+        said.append(("finished", shown(run["finished_at"]) + took))
+    kind = "" if run["kind"] == "tick" else f", {run['kind']}"
+    said.append(("lane, pool", f"{run['lane']}{kind}; pool {run['pool']}"))
+    if run["window"] is not None:
+        said.append(("covers", covers_words(run)))
+    if run["round"]:
+        said.append(("replayed", f"{run['round']} times" if run["round"] > 1 else "once"))
+    if run["asked_by"] is not None:
+        said.append(("asked by", printable(run["asked_by"])))
+    said.append(("planned", f"{shown(run['created_at'])} by revision {run['revision']} of the job"))
+    said.append(("idempotency", run["idempotency_key"]))
     return said
 
 
-def _row(attempt: PastAttempt, shown: RunShown, now_ms: int) -> list[str]:
-    error = attempt.error
-    lasted = attempt.lasted_ms
-    size = printed(attempt, shown)
-    far = "" if attempt.progress is None else f" {attempt.progress:.0%} {attempt.note or ''}"
+def _row(attempt: Doc, now: int) -> list[str]:
+    error, lasted, size = attempt["error"], attempt["duration_ms"], attempt["log_bytes"]
+    so_far = max(0, now - ms_of(attempt["started_at"]))
+    far = "" if attempt["progress"] is None else f" {attempt['progress']:.0%} {attempt['note'] or ''}"
     return [
-        str(attempt.attempt),
-        printable(attempt.node_id),
-        utc(attempt.started_ms),
-        f"{rough_text(max(0, now_ms - attempt.started_ms))} so far" if lasted is None else rough_text(lasted),
-        coloured(attempt.outcome or "running") + printable(far).rstrip(),
+        str(attempt["attempt"]),
+        printable(attempt["node_id"]),
+        shown(attempt["started_at"]),
+        f"{rough_text(so_far)} so far" if lasted is None else rough_text(lasted),
+        coloured(attempt["outcome"] or "running") + printable(far).rstrip(),
         numbered(size, "byte") if size else "",
         "" if error is None else shortened(printable(_fault(error)), _CELL),
     ]
 
 
-def _fault(error: Fault) -> str:
+def _fault(error: Doc) -> str:
     """That it was cancelled stands beside it already; what is of interest is by whom."""
-    return error.text if error.code == "cancelled" and error.text else f"{error.code}: {error.text}".rstrip(": ")
+    code, text = error["code"], error["text"]
+    return str(text) if code == "cancelled" and text else f"{code}: {text}".rstrip(": ")

@@ -1,5 +1,7 @@
 """Runs by number on the command line, and what is said about something that is none."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import click
@@ -35,6 +37,17 @@ def checked_ids(_context: click.Context, _argument: click.Parameter, value: tupl
     if len(value) > MOST:
         raise click.BadParameter(f"{len(value):,} runs are too many for one call; at most {MOST:,}")
     return value
+
+
+@contextmanager
+def numbering(run_id: int) -> Iterator[None]:
+    """What an API does not find here is this run."""
+    from fleetcron.client.errors import NotFound
+
+    try:
+        yield
+    except NotFound:
+        raise no_such_run(run_id) from None
 
 
 def no_such_run(run_id: int) -> RefusedError:

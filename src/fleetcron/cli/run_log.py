@@ -1,17 +1,22 @@
 """`fleetcron runs log`: what an attempt printed; with --follow also what it prints from now on."""
 
 import sys
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.run_ids import no_such_run, run_argument
+from fleetcron.cli.run_ids import no_such_run, numbering, run_argument
 from fleetcron.cli.tables import harmless
 from fleetcron.cli.when import json_option, json_text
-from fleetcron.store.attempts import LogPage
+from fleetcron.model.states import RunState
 from fleetcron.store.store import Store
 from fleetcron.views.logs import followed, piece_json
+
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
 
 _LEFT_OUT: Final = "[the rest is left out: of each attempt the first 8 MiB are kept]"
 
@@ -34,33 +39,72 @@ def log(database: Database, run_id: int, attempt: int | None, follow: bool, raw:
     if raw and as_json:
         raise click.UsageError("--raw and --json exclude each other: in JSON nothing is lost.")
 
-    async def work(store: Store) -> None:
-        attempts: set[int] = set()
-        first = await store.past_attempts.log(run_id, attempt, limit=1)
-        if first is None:
-            raise no_such_run(run_id)
-        if follow and not as_json and first.latest is None and not first.is_final:
-            click.echo(_nothing(first, run_id, attempt), err=True)
+    printer = _Printer(follow and attempt is None, raw=raw, as_json=as_json)
+
+    async def of_store(store: Store) -> _State:
+        async def state() -> _State:
+            page = await store.past_attempts.log(run_id, attempt, limit=1)
+            if page is None:
+                raise no_such_run(run_id)
+            return _State(page.latest is not None, page.is_final)
+
+        printer.begin(first := await state(), run_id, attempt, follow=follow)
         async for page, piece in followed(store, run_id, attempt, follow=follow):
-            if as_json:
-                click.echo(json_text(piece_json(page.attempt, piece)))
-                continue
-            if follow and attempt is None and page.attempt not in attempts and (attempts or page.attempt > 1):
-                click.secho(f"--- attempt {page.attempt}", fg="cyan", err=True)
-            attempts.add(page.attempt)
-            sys.stdout.write(piece.text if raw else harmless(piece.text))
-            sys.stdout.flush()
-            if piece.truncated:
-                click.secho(f"\n{_LEFT_OUT}", fg="yellow", err=True)
-        if not attempts and not as_json:
-            now = await store.past_attempts.log(run_id, attempt, limit=1) if follow else first
-            click.echo(_nothing(now or first, run_id, attempt), err=True)
+            printer.piece(piece_json(page.attempt, piece))
+        return await state() if follow else first
 
-    database.run(work)
+    def of_api(client: "Client") -> _State:
+        def state() -> _State:
+            with numbering(run_id):
+                run = client.runs.get(run_id)
+            return _State(bool(run["attempts"]), RunState(run["state"]).is_final)
+
+        printer.begin(first := state(), run_id, attempt, follow=follow)
+        there = client.runs.follow if follow else client.runs.log
+        for piece in there(run_id, attempt=attempt):
+            printer.piece(piece)
+        return state() if follow else first
+
+    now = database.ask(of_store, of_api)
+    if not printer.attempts and not as_json:
+        click.echo(_nothing(now, run_id, attempt), err=True)
 
 
-def _nothing(page: LogPage, run_id: int, attempt: int | None) -> str:
-    if page.latest is None:
-        said = "It never started" if page.is_final else "It has not started"
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Of a run: whether an attempt has begun, and whether it is over."""
+
+    has_started: bool
+    is_final: bool
+
+
+class _Printer:
+    """`marked`: each attempt after the first begins with a line that says so."""
+
+    def __init__(self, marked: bool, *, raw: bool, as_json: bool) -> None:
+        self._marked, self._raw, self._as_json = marked, raw, as_json
+        self.attempts: set[int] = set()
+
+    def begin(self, state: _State, run_id: int, attempt: int | None, *, follow: bool) -> None:
+        if follow and not self._as_json and not state.has_started and not state.is_final:
+            click.echo(_nothing(state, run_id, attempt), err=True)
+
+    def piece(self, piece: Doc) -> None:
+        if self._as_json:
+            click.echo(json_text(piece))
+            return
+        attempt = piece["attempt"]
+        if self._marked and attempt not in self.attempts and (self.attempts or attempt > 1):
+            click.secho(f"--- attempt {attempt}", fg="cyan", err=True)
+        self.attempts.add(attempt)
+        sys.stdout.write(piece["text"] if self._raw else harmless(piece["text"]))
+        sys.stdout.flush()
+        if piece["truncated"]:
+            click.secho(f"\n{_LEFT_OUT}", fg="yellow", err=True)
+
+
+def _nothing(state: _State, run_id: int, attempt: int | None) -> str:
+    if not state.has_started:
+        said = "It never started" if state.is_final else "It has not started"
         return f"{said}; why: fleetcron why {run_id}"
     return "Nothing was printed." if attempt is None else f"Attempt {attempt} printed nothing."

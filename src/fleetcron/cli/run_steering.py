@@ -3,16 +3,18 @@
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.many import confirm, steered, yes_option
-from fleetcron.cli.names import by_option, no_such_job, split
+from fleetcron.cli.many import confirm, steered, steered_there, yes_option
+from fleetcron.cli.names import by_option, naming, no_such_job, split, split_there
 from fleetcron.cli.run_ids import RUN_ID, checked_ids
 from fleetcron.cli.tables import coloured, numbered, table
 from fleetcron.cli.when import json_option, print_json
+from fleetcron.client.run_shapes import State, SteeredRuns
 from fleetcron.model.run import RunKind
 from fleetcron.store.steering import Steered
 from fleetcron.store.store import Store
@@ -20,10 +22,15 @@ from fleetcron.store.written import Written
 from fleetcron.views.asking import answer
 from fleetcron.views.runs import steered_json
 
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
+
 LONGEST_REASON = 300
 _MOST_OF_A_JOB: Final = 1_000_000  # of one call
 
 Steer: TypeAlias = Callable[[Store], Awaitable[Written[list[Steered]]]]
+Ask: TypeAlias = "Callable[[Client], SteeredRuns]"  # the same over an API
+_OPEN: Final[tuple[State, ...]] = ("planned", "waiting", "running", "retrying", "dispatched")
 
 
 def checked_reason(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
@@ -67,7 +74,12 @@ def cancel(
     if job is None:
         if kind is not None or dry_run:
             raise click.UsageError("--kind and --dry-run choose among the runs of a job: add --job NAME.")
-        steer(database, lambda store: store.steering.cancel(run_ids, reason, actor=by), as_json)
+        steer(
+            database,
+            lambda store: store.steering.cancel(run_ids, reason, actor=by),
+            lambda client: client.runs.cancel_many(run_ids, reason=reason),
+            as_json,
+        )
     else:
         _cancel_of_job(database, job, kind, reason, dry_run=dry_run, yes=yes, by=by, as_json=as_json)
 
@@ -83,14 +95,17 @@ def _cancel_of_job(
     by: str,
     as_json: bool,
 ) -> None:
-    found = database.run(lambda store: _open(store, job, kind))
+    found = database.ask(lambda store: _open(store, job, kind), lambda client: _open_there(client, job, kind))
     full = "/".join(split(job))
     runs = numbered(len(found), f"{kind} run" if kind else "run")
     done: Counter[str] = Counter()
     if found and not dry_run:
         confirm(f"Cancel {runs} of {full}?", yes=yes, as_json=as_json)
-        done = database.run(
-            lambda store: steered(found, "cancelling", lambda some: store.steering.cancel(some, reason, actor=by))
+        done = database.ask(
+            lambda store: steered(found, "cancelling", lambda some: store.steering.cancel(some, reason, actor=by)),
+            lambda client: steered_there(
+                found, "cancelling", lambda some: client.runs.cancel_many(some, reason=reason)
+            ),
         )
     if as_json:
         counts = {"cancelled": done["cancelled"], "stopping": done["stopping"]}
@@ -112,6 +127,18 @@ async def _open(store: Store, job: str, kind: RunKind | None) -> list[int]:
     return sorted(run.run_id for runs in found for run in runs)
 
 
+def _open_there(client: "Client", job: str, kind: RunKind | None) -> list[int]:
+    tenant, name = split_there(job)
+    with naming(client, job):
+        found = [
+            run["run_id"]
+            for state in _OPEN
+            for run in client.jobs.runs(name, tenant=tenant, state=state, planned=True)
+            if kind in (None, run["kind"])
+        ]
+    return sorted(set(found))
+
+
 def _say_counts(full: str, done: Counter[str]) -> None:
     click.echo(f"{full}: {numbered(done['cancelled'], 'run')} cancelled.")
     if stopping := done["stopping"]:
@@ -130,27 +157,31 @@ def replay(database: Database, run_ids: tuple[int, ...], by: str, as_json: bool)
 
     Exit code 1 when a run cannot be replayed.
     """
-    steer(database, lambda store: store.steering.replay(run_ids, actor=by), as_json)
+    steer(
+        database,
+        lambda store: store.steering.replay(run_ids, actor=by),
+        lambda client: client.runs.replay_many(run_ids),
+        as_json,
+    )
 
 
-def steer(database: Database, verb: Steer, as_json: bool) -> None:
+def steer(database: Database, verb: Steer, ask: Ask, as_json: bool) -> None:
     """Do it and say it; exit code 1 when a run was refused."""
 
-    async def work(store: Store) -> list[Steered]:
-        return await answer(lambda: verb(store))
+    async def of_store(store: Store) -> Sequence[Doc]:
+        return [steered_json(each) for each in await answer(lambda: verb(store))]
 
-    done = database.run(work)
+    done = database.ask(of_store, lambda client: ask(client)["runs"])
     if as_json:
-        print_json({"runs": [steered_json(each) for each in done]})
+        print_json({"runs": done})
     else:
         _say(done)
-    if any(each.done == "refused" for each in done):
+    if any(each["done"] == "refused" for each in done):
         sys.exit(1)
 
 
-def _say(done: Sequence[Steered]) -> None:
-    click.echo(
-        table([], [[str(each.run_id), each.job or "-", coloured(each.done), each.reason or ""] for each in done])
-    )
-    if any(each.done == "stopping" for each in done):
+def _say(done: Sequence[Doc]) -> None:
+    rows = [[str(each["run_id"]), each["job"] or "-", coloured(each["done"]), each["reason"] or ""] for each in done]
+    click.echo(table([], rows))
+    if any(each["done"] == "stopping" for each in done):
         click.echo("What is stopping ends when its worker has stopped it.")

@@ -1,22 +1,25 @@
 """`fleetcron runs`: the list, and the commands about one run."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.lazy import LazyGroup, Table
-from fleetcron.cli.moments import distance, local, utc
+from fleetcron.cli.moments import distance, local, ms_of, shown
 from fleetcron.cli.past import Asked, Page, asked_options
 from fleetcron.cli.tables import coloured, numbered, printable, say_more, shortened, table
 from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.run import RunLine
 from fleetcron.model.states import RunState
+from fleetcron.store.history import Span
 from fleetcron.store.store import Store
 from fleetcron.times.durations import rough_text
+from fleetcron.times.zone import Zone
 from fleetcron.views.runs import line_json
 
 _HEADS = ("RUN", "JOB", "SCHEDULED FOR", "LOCAL", "STATE", "START", "TOOK", "TRIES", "LANE", "COVERS", "ABOUT")
@@ -42,21 +45,6 @@ COMMANDS: Table = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A page; how many runs that are planned for later were left out (None: too many to count); and for each merged
-    run on the page the one that does its work."""
-
-    page: Page[RunLine]
-    later: int | None
-    workers: Mapping[int, int]
-
-    @property
-    def lines(self) -> list[RunLine]:
-        """Pages go by number, which is cheap; on a page the latest tick comes first, for runs are planned by job."""
-        return sorted(self.page.lines, key=lambda line: (line.run.scheduled_for_ms, line.run.run_id), reverse=True)
-
-
 @click.group("runs", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
 @watchable
 @asked_options
@@ -77,24 +65,27 @@ def command(
     if context.invoked_subcommand is not None:
         return
     everything = planned or state is not None or asked.looks_ahead
-    listed = database.run(lambda store: _listed(store, asked, state, everything))
-    page, lines = listed.page, listed.lines
-    before = page.before(lambda line: line.run.run_id)
+    page = database.ask(
+        lambda store: _of_store(store, asked, state, everything),
+        lambda client: asked.of_api(client, client.runs.page, "runs", state=state, planned=everything),
+    )
+    # pages go by number, which is cheap; on a page the latest tick comes first, for runs are planned by job
+    runs = sorted(page.lines, key=lambda run: (ms_of(run["scheduled_for"]), run["run_id"]), reverse=True)
+    before, later = page.before("run_id"), page.more["planned_later"]
     if as_json:
-        runs = [line_json(line, page.now_ms, listed.workers) for line in lines]
-        print_json({"runs": runs, "before": before, "planned_later": listed.later})
-    elif lines:
-        click.echo(table(_HEADS, [_row(line, listed) for line in lines]))
+        print_json({"runs": runs, "before": before, "planned_later": later})
+    elif runs:
+        click.echo(table(_HEADS, [_row(run, page.now_ms, page.zone) for run in runs]))
         if before is not None:
-            say_more(len(lines), f"--before {before}")
-        _say_later(listed.later)
-        if any(_is_due(line, page.now_ms) for line in lines):
+            say_more(len(runs), f"--before {before}")
+        _say_later(later)
+        if any(_is_due(run, page.now_ms) for run in runs):
             click.echo(
                 "What is due waits for a worker with a free slot. Why one of them waits: fleetcron runs why RUN."
             )
-    elif listed.later != 0:
+    elif later != 0:
         click.echo("No run like that has come to its tick yet." if state else "No run has come to its tick yet.")
-        _say_later(listed.later)
+        _say_later(later)
     elif asked.is_for_all and state is None:
         click.echo("No run yet. A scheduler creates each one shortly before its tick.")
         click.echo("Is one running? fleetcron nodes. When is the next tick? fleetcron jobs.")
@@ -102,13 +93,17 @@ def command(
         click.echo("No run is like that. Ticks without a run are in the ledger: fleetcron ledger.")
 
 
-async def _listed(store: Store, asked: Asked, state: str | None, everything: bool) -> Listed:
-    page = await asked.page(
-        store, lambda span, limit: store.history.runs(span, state=state, limit=limit, later=everything)
-    )
-    later = 0 if everything else await store.history.later(asked.span)
-    merged = [line.run.run_id for line in page.lines if line.run.state is RunState.MERGED]
-    return Listed(page, later, await store.history.covering(merged) if merged else {})
+async def _of_store(store: Store, asked: Asked, state: str | None, everything: bool) -> Page:
+    workers: dict[int, int] = {}
+
+    async def read(span: Span, limit: int) -> Sequence[RunLine]:
+        found = await store.history.runs(span, state=state, limit=limit, later=everything)
+        merged = [line.run.run_id for line in found if line.run.state is RunState.MERGED]
+        workers.update(await store.history.covering(merged) if merged else {})
+        return found
+
+    page = await asked.of_store(store, read, lambda line, now: line_json(line, now, workers))
+    return replace(page, more={"planned_later": 0 if everything else await store.history.later(asked.span)})
 
 
 def _say_later(later: int | None) -> None:
@@ -118,62 +113,61 @@ def _say_later(later: int | None) -> None:
         click.echo(f"{numbered(later, 'run')} planned for later {'is' if later == 1 else 'are'} not shown: --planned")
 
 
-def _is_due(line: RunLine, now_ms: int) -> bool:
-    return line.run.state is RunState.PLANNED and line.node_id is None and line.run.run_after_ms <= now_ms
+def _is_due(run: Doc, now: int) -> bool:
+    return run["state"] == RunState.PLANNED and run["node_id"] is None and ms_of(run["run_after"]) <= now
 
 
-def _row(line: RunLine, listed: Listed) -> list[str]:
-    run, now_ms, zone = line.run, listed.page.now_ms, listed.page.zone
-    lasted = line.lasted_ms(now_ms)
+def _row(run: Doc, now: int, zone: Zone | None) -> list[str]:
+    lasted, state = run["duration_ms"], RunState(run["state"])
     return [
-        str(run.run_id),
-        line.job,
-        utc(run.scheduled_for_ms),
-        local(run.scheduled_for_ms, zone) if zone else "",
-        coloured(run.state.value),
-        _start(line, now_ms),
-        "" if lasted is None else rough_text(lasted) + ("" if run.state.is_final else " so far"),
-        str(run.attempt) if run.attempt > 1 else "",
-        run.lane if run.lane != "live" else run.kind if run.kind != "tick" else "",
-        covers_words(line),
-        _about(line, now_ms, listed.workers),
+        str(run["run_id"]),
+        f"{run['tenant']}/{run['name']}",
+        shown(run["scheduled_for"]),
+        local(ms_of(run["scheduled_for"]), zone) if zone else "",
+        coloured(state),
+        _start(run, now),
+        "" if lasted is None else rough_text(lasted) + ("" if state.is_final else " so far"),
+        str(run["attempt"]) if run["attempt"] > 1 else "",
+        run["lane"] if run["lane"] != "live" else run["kind"] if run["kind"] != "tick" else "",
+        covers_words(run),
+        _about(run, now),
     ]
 
 
-def _start(line: RunLine, now_ms: int) -> str:
+def _start(run: Doc, now: int) -> str:
     """How late it started; before that, when it may."""
-    run = line.run
-    if line.delay_ms is not None:
-        return f"+{rough_text(max(0, line.delay_ms))}"
-    if run.state.is_final:
+    if run["delay_ms"] is not None:
+        return f"+{rough_text(max(0, run['delay_ms']))}"
+    if RunState(run["state"]).is_final:
         return ""
-    due = run.run_after_ms <= now_ms
-    when = f"due {distance(run.run_after_ms, now_ms)}" if due else distance(run.run_after_ms, now_ms)
-    jitter_ms = run.run_after_ms - run.scheduled_for_ms
+    after_ms = ms_of(run["run_after"])
+    when = f"due {distance(after_ms, now)}" if after_ms <= now else distance(after_ms, now)
+    jitter_ms = after_ms - ms_of(run["scheduled_for"])
     return f"{when} ({jitter_ms / 1000:g} s jitter)" if jitter_ms else when
 
 
-def _about(line: RunLine, now_ms: int, workers: Mapping[int, int]) -> str:
+def _about(run: Doc, now: int) -> str:
     """What else there is to say in a list: where it runs, when it is tried again, what it waits for, why it ended."""
-    run = line.run
-    if line.waiting is not None:
-        said = WAITS.get(line.waiting.gate, line.waiting.gate)
-    elif run.state is RunState.RUNNING:
-        far = "" if line.progress is None else f" {line.progress:.0%}"
-        said = f"{line.node_id}{far} {line.note or ''}".rstrip()
-    elif run.state is RunState.RETRYING and line.next_ms is not None and line.next_ms > now_ms:
-        said = f"next try {distance(line.next_ms, now_ms)}: {run.reason or ''}".rstrip(": ")
-    elif run.state is RunState.SUCCEEDED:
+    state = RunState(run["state"])
+    if run["waiting"] is not None:
+        gate = run["waiting"]["gate"]
+        said = WAITS.get(gate, gate)
+    elif state is RunState.RUNNING:
+        far = "" if run["progress"] is None else f" {run['progress']:.0%}"
+        said = f"{run['node_id']}{far} {run['note'] or ''}".rstrip()
+    elif state is RunState.RETRYING and run["next_try"] is not None and ms_of(run["next_try"]) > now:
+        said = f"next try {distance(ms_of(run['next_try']), now)}: {run['reason'] or ''}".rstrip(": ")
+    elif state is RunState.SUCCEEDED:
         return ""
-    elif run.run_id in workers:
-        said = f"run {workers[run.run_id]} does its work"
+    elif run["worked_by"] is not None:
+        said = f"run {run['worked_by']} does its work"
     else:
-        said = (run.reason or "").removeprefix(f"{run.state}: ")
+        said = (run["reason"] or "").removeprefix(f"{state}: ")
     return shortened(printable(said), _WIDTH)
 
 
-def covers_words(line: RunLine) -> str:
-    if line.run.window_ms is None:
+def covers_words(run: Doc) -> str:
+    window = run["window"]
+    if window is None:
         return ""
-    start, end = line.run.window_ms
-    return f"{numbered(line.run.covers, 'tick')}, {utc(start)} to {utc(end)}"
+    return f"{numbered(run['covers'], 'tick')}, {shown(window['from'])} to {shown(window['to'])}"

@@ -13,7 +13,7 @@ import click
 from fleetcron import __version__
 from fleetcron.app.application import Fleetcron
 from fleetcron.app.running import fitted, lend_functions
-from fleetcron.cli.applying import Report, apply
+from fleetcron.applying.apply import Report, apply
 from fleetcron.cli.apps import app_of, app_option, database_of
 from fleetcron.cli.connection import Database, database_options, sqlite_path
 from fleetcron.cli.files import Loaded, files_option, load, read

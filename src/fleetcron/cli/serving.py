@@ -2,26 +2,28 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from fleetcron.cli.tables import numbered
-from fleetcron.store.store import Store
+from fleetcron.views.serving import served as served
+
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
 
 
-async def served(store: Store) -> set[str]:
-    """The pools of all workers that live."""
-    seen = await store.workers.list()
-    return {pool for worker in seen.workers if worker.expires_ms > seen.now_ms for pool in worker.pools}
+def served_there(client: "Client") -> set[str]:
+    """The same over an API. Pools belong to the fleet: the key of a tenant does not see them."""
+    from fleetcron.client.errors import NotFound
 
-
-async def unserved(store: Store, jobs: Mapping[str, int]) -> list[str]:
-    """A line for each of these pools (with its number of jobs) that no worker serves. Nothing while there is no worker
-    at all: then it is not the pool that is missing."""
-    there = await served(store)
-    return lines(jobs, there) if there else []
+    try:
+        return {pool["name"] for pool in client.pools.list()["pools"] if pool["workers"]}
+    except NotFound:
+        return set()
 
 
 def lines(jobs: Mapping[str, int], there: Collection[str]) -> list[str]:
-    """`1 job is in the pool reports, which no worker serves: --pool reports=2`."""
+    """`1 job is in the pool reports, which no worker serves: --pool reports=2`; for each of these pools (with its
+    number of jobs). To be asked only if there is any worker: else it is not the pool that is missing."""
     return [
         f"{numbered(number, 'job')} {'is' if number == 1 else 'are'} in the pool {pool}, which no worker serves:"
         f" --pool {pool}=2"

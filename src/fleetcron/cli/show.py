@@ -1,23 +1,29 @@
 """`fleetcron jobs show` and `history`: one job with every field, and who changed which."""
 
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.changes import change_words
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.moments import distance, local, utc, zone_of
-from fleetcron.cli.names import no_such_job, split, the_job
-from fleetcron.cli.schedules import short
+from fleetcron.cli.moments import distance, ms_of, now_ms, shown
+from fleetcron.cli.names import naming, no_such_job, split, split_there, the_job
 from fleetcron.cli.tables import coloured, limit_option, printable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.cli.yamltext import dumped
-from fleetcron.model.job import Job, Revision, changes
-from fleetcron.model.writing import shadow_document
-from fleetcron.store.jobs import JobLine
+from fleetcron.model.job import Change
 from fleetcron.store.store import Store
-from fleetcron.views.coming import ticks_of
+from fleetcron.views.coming import next_ticks, ticks_of
+from fleetcron.views.instants import zone_name
 from fleetcron.views.jobs import job_json, revision_json
 
-_TICKS = 3
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
+
+_TICKS: Final = 3
+_PAGE: Final = 500
 
 
 @click.command("show")
@@ -27,40 +33,50 @@ _TICKS = 3
 def show(database: Database, name: str, as_json: bool) -> None:
     """Show NAME: its state, its next ticks, and every field with its value, chosen or default."""
 
-    async def work(store: Store) -> tuple[JobLine, list[int], int]:
-        line = await the_job(store, name)
-        return line, await ticks_of(store, line, _TICKS), (await store.jobs.find(())).now_ms
-
-    line, ticks, now_ms = database.run(work)
+    job, now = database.ask(lambda store: _of_store(store, name), lambda client: _of_api(client, name))
     if as_json:
-        print_json(job_json(line, ticks))
+        print_json(job)
     else:
-        _show(line, ticks, now_ms)
+        _show(job, now)
 
 
-def _show(line: JobLine, ticks: list[int], now_ms: int) -> None:
-    job, zone = line.job, zone_of(line.job.definition)
-    state = coloured(job.state) + (f", on resume: {job.on_resume}" if job.state == "paused" else "")
-    match shadow_document(job.definition.shadow_ms):
+async def _of_store(store: Store, name: str) -> tuple[Doc, int]:
+    line = await the_job(store, name)
+    coming = (await next_ticks(store, [line])).get(line.job.job_id)
+    now = (await store.jobs.find(())).now_ms
+    return job_json(line, await ticks_of(store, line, _TICKS), coming, now), now
+
+
+def _of_api(client: "Client", name: str) -> tuple[Doc, int]:
+    tenant, own = split_there(name)
+    with naming(client, name):
+        return client.jobs.get(own, tenant=tenant), now_ms()
+
+
+def _show(job: Doc, now: int) -> None:
+    zone = zone_name(job["definition"])
+    state = coloured(job["state"]) + (f", on resume: {job['on_resume']}" if job["state"] == "paused" else "")
+    match job["definition"].get("shadow"):
         case True:
             state += ", in shadow: another scheduler runs it"
         case str(instant):
             state += f", in shadow until {instant}"
-    said = [("state", state), ("schedule", short(job.definition))]
-    if job.problem:
-        said.append(("problem", click.style(printable(job.problem), fg="red")))
-    for at, tick in enumerate(ticks):
-        where = "" if zone.name == "UTC" else f"   {local(tick, zone)} {zone.name}"
-        said.append(("next" if at == 0 else "", f"{utc(tick)}{where}   {distance(tick, now_ms)}"))
-    if line.last_state is not None and line.last_scheduled_ms is not None:
-        said.append(("last", f"{utc(line.last_scheduled_ms)}   {coloured(line.last_state)}"))
-    said.append(("revision", f"{job.revision}, changed {utc(job.updated_ms)}"))
-    said.append(("created", f"{utc(job.created_ms)} by {printable(job.created_by)}, id {job.job_id}"))
-    click.echo(click.style(job.definition.seed, bold=True))
+    said = [("state", state), ("schedule", job["schedule"])]
+    if job["problem"]:
+        said.append(("problem", click.style(printable(job["problem"]), fg="red")))
+    for at, tick in enumerate(job["next"]):
+        where = "" if zone == "UTC" else f"   {tick['local']} {zone}"
+        due = tick["scheduled_for"]
+        said.append(("next" if at == 0 else "", f"{shown(due)}{where}   {distance(ms_of(due), now)}"))
+    if (last := job["last"]) is not None:
+        said.append(("last", f"{shown(last['scheduled_for'])}   {coloured(last['state'])}"))
+    said.append(("revision", f"{job['revision']}, changed {shown(job['updated_at'])}"))
+    said.append(("created", f"{shown(job['created_at'])} by {printable(job['created_by'])}, id {job['job_id']}"))
+    click.echo(click.style(f"{job['tenant']}/{job['name']}", bold=True))
     for head, text in said:
         click.echo(f"  {head:<10}{text}")
     click.echo("\nEvery field:")
-    click.echo("".join(f"  {text}\n" for text in dumped(job.definition.as_document()).splitlines()), nl=False)
+    click.echo("".join(f"  {text}\n" for text in dumped(job["definition"]).splitlines()), nl=False)
 
 
 @click.command("history")
@@ -71,22 +87,28 @@ def _show(line: JobLine, ticks: list[int], now_ms: int) -> None:
 def history(database: Database, name: str, limit: int, as_json: bool) -> None:
     """Show who changed NAME, when, and which fields; also of a job that was deleted."""
 
-    async def work(store: Store) -> list[tuple[Job, list[Revision]]]:
+    async def of_store(store: Store) -> list[Doc]:
         jobs = await store.jobs.named(*split(name))
         if not jobs:
             raise await no_such_job(store, name)
-        return [(job, list(await store.jobs.revisions(job.job_id, limit))) for job in jobs]
+        return [revision_json(each) for job in jobs for each in await store.jobs.revisions(job.job_id, limit)]
 
-    found = database.run(work)
+    def of_api(client: "Client") -> list[Doc]:
+        tenant, own = split_there(name)
+        with naming(client, name):
+            return [*client.jobs.revisions(own, tenant=tenant, limit=min(limit, _PAGE))["revisions"]]
+
+    found = database.ask(of_store, of_api)
     if as_json:
-        print_json({"revisions": [revision_json(each) for _, revisions in found for each in revisions]})
+        print_json({"revisions": found})
         return
-    for job, revisions in found:
-        gone = f", deleted {utc(job.deleted_ms)}" if job.deleted_ms is not None else ""
-        click.echo(f"{click.style(job.definition.seed, bold=True)}   {job.job_id}{gone}")
+    for job_id, group in groupby(found, lambda each: str(each["job_id"])):
+        revisions = list(group)
+        gone = f", deleted {shown(revisions[0]['at'])}" if revisions[0]["action"] == "delete" else ""
+        click.echo(f"{click.style('/'.join(split(name)), bold=True)}   {job_id}{gone}")
         for each in revisions:
-            click.echo(f"  {each.revision:>3}  {utc(each.at_ms)}  {each.action} by {printable(each.actor)}")
-            for change in changes(each.before, each.after) if each.before is not None else ():
-                click.echo(f"       {change_words(change)}")
+            click.echo(f"  {each['revision']:>3}  {shown(each['at'])}  {each['action']} by {printable(each['by'])}")
+            for change in each["changes"]:
+                click.echo(f"       {change_words(Change(**change))}")
         if len(revisions) == limit:
             click.echo("       older ones with a higher --limit")

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from fleetcron.views.numbers import numbered as numbered
+
 _COLOURS: Mapping[str, str] = {
     "active": "green", "alive": "green", "succeeded": "green", "created": "green", "resumed": "green",
     "planned": "cyan", "running": "blue", "dispatched": "blue", "finished": "cyan",
@@ -54,11 +56,6 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     padded = [cell + " " * (width - len(click.unstyle(cell))) for cell, width in zip(row, widths, strict=True)]
     return "  ".join([*padded[:-1], row[-1]]).rstrip()
-
-
-def numbered(count: int, noun: str) -> str:
-    """1 job, 2 jobs, 1,000 jobs."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def say_more(shown: int, how: str) -> None:

@@ -1,9 +1,11 @@
 """`fleetcron tenants`: who owns jobs, what each may have, and what each uses of it."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.limits import (
@@ -15,13 +17,13 @@ from fleetcron.cli.limits import (
     used,
     waiting,
 )
-from fleetcron.cli.moments import utc
+from fleetcron.cli.moments import shown as shown_at
 from fleetcron.cli.names import by_option
 from fleetcron.cli.tables import limit_option, say_more, table
 from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.config.kinds import secret_bytes
-from fleetcron.errors import ConfigError, Mistake
+from fleetcron.errors import ConfigError, Mistake, RefusedError
 from fleetcron.executors.signature import key_of, shown
 from fleetcron.model.tenant import Tenant
 from fleetcron.store.limits import TenantLine
@@ -29,6 +31,9 @@ from fleetcron.store.looking import Changed
 from fleetcron.store.store import Store
 from fleetcron.store.written import Written
 from fleetcron.views.fleet import limited_json
+
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
 
 COMMANDS: Table = {
     "show": ("fleetcron.cli.tenants:show", "Show what a tenant may have and what it uses."),
@@ -52,12 +57,11 @@ def command(context: click.Context, database: Database, after: str, limit: int, 
     """List tenants: everybody who has jobs, runs or limits."""
     if context.invoked_subcommand is not None:
         return
-    found = [line for line in database.run(lambda store: store.limits.tenants()) if line.tenant.name > after]
-    lines, last = found[:limit], found[limit - 1].tenant.name if len(found) > limit else None
+    every = database.ask(_of_store, lambda client: client.tenants.list()["tenants"])
+    found = [each for each in every if each["name"] > after]
+    lines, last = found[:limit], found[limit - 1]["name"] if len(found) > limit else None
     if as_json:
-        print_json(
-            {"tenants": [limited_json(line.tenant, line.usage, line.updated_ms) for line in lines], "after": last}
-        )
+        print_json({"tenants": lines, "after": last})
     elif lines:
         heads = ("NAME", "WEIGHT", "JOBS", "RUNNING", "WAITING", "RATE")
         click.echo(table(heads, [_row(line) for line in lines]))
@@ -73,21 +77,21 @@ def command(context: click.Context, database: Database, after: str, limit: int, 
 @json_option
 def show(database: Database, name: str, as_json: bool) -> None:
     """Show what NAME may have and what it uses."""
-    line = database.run(lambda store: _known(store, name))
+    told = database.ask(lambda store: _known(store, name), lambda client: _known_there(client, name))
     if as_json:
-        print_json(limited_json(line.tenant, line.usage, line.updated_ms))
+        print_json(told)
         return
-    tenant, usage = line.tenant, line.usage
     plain = Tenant(name).as_document()
-    limits = [(field, "none" if value is None else f"{value}") for field, value in tenant.as_document().items()]
-    set_at = "nobody has set anything" if line.updated_ms is None else f"set {utc(line.updated_ms)}"
+    limits = [(field, "none" if told[field] is None else f"{told[field]}") for field in plain]
+    set_at = "nobody has set anything" if told["updated_at"] is None else f"set {shown_at(told['updated_at'])}"
     click.echo(f"{name} ({set_at})")
     rows = [[f"  {field}", value, "" if value != str(plain[field] or "none") else "default"] for field, value in limits]
     click.echo(table((), rows))
-    ended = "has" if usage.ended == 1 else "have"
-    click.echo(f"  jobs: {used(usage.jobs - usage.ended, tenant.max_jobs)}, and {usage.ended:,} that {ended} ended")
-    click.echo(f"  running: {used(usage.in_flight, tenant.max_in_flight)}")
-    click.echo(f"  waiting: {waiting(usage) or 0}")
+    ended = "has" if told["ended"] == 1 else "have"
+    jobs = used(told["jobs"] - told["ended"], told["max_jobs"])
+    click.echo(f"  jobs: {jobs}, and {told['ended']:,} that {ended} ended")
+    click.echo(f"  running: {used(told['in_flight'], told['max_in_flight'])}")
+    click.echo(f"  waiting: {waiting(told) or 0}")
 
 
 @click.command("set")
@@ -108,7 +112,15 @@ def set_limits(database: Database, name: str, by: str, as_json: bool, **options:
     async def count(store: Store) -> int:
         return (await store.limits.tenant(name)).usage.jobs
 
-    change(database, Tenant(name), lambda store: store.limits.put_tenant(name, fields, actor=by), as_json, count)
+    change(
+        database,
+        Tenant(name),
+        lambda store: store.limits.put_tenant(name, fields, actor=by),
+        lambda client: client.tenants.set(name, fields),
+        as_json,
+        count,
+        lambda client: client.tenants.get(name)["jobs"],
+    )
 
 
 @click.command("reset")
@@ -123,7 +135,11 @@ def reset(database: Database, name: str, by: str, as_json: bool) -> None:
         await _known(store, name)
         return await store.limits.delete_tenant(name, actor=by)
 
-    change(database, Tenant(name), work, as_json)
+    def ask(client: "Client") -> Doc:
+        _known_there(client, name)
+        return client.tenants.reset(name)
+
+    change(database, Tenant(name), work, ask, as_json)
 
 
 @click.command("signing-key")
@@ -146,22 +162,43 @@ def signing_key(database: Database, name: str, as_json: bool) -> None:
         click.echo(key)
 
 
-async def _known(store: Store, name: str) -> TenantLine:
-    line = await store.limits.tenant(name)
-    if line.updated_ms is None and not line.usage.jobs and not line.usage.queued and not line.usage.in_flight:
-        names = [each.tenant.name for each in await store.limits.tenants()]
-        raise unknown("tenant", name, names, "`fleetcron tenants` lists them all")
+async def _of_store(store: Store) -> Sequence[Doc]:
+    return [_told(line) for line in await store.limits.tenants()]
+
+
+def _told(line: TenantLine) -> Doc:
+    return limited_json(line.tenant, line.usage, line.updated_ms)
+
+
+async def _known(store: Store, name: str) -> Doc:
+    line = _told(await store.limits.tenant(name))
+    if _is_nobody(line):
+        raise _unknown(name, await _of_store(store))
     return line
 
 
-def _row(line: TenantLine) -> list[str]:
-    tenant, usage = line.tenant, line.usage
-    rate = tenant.as_document()["rate"] or ""
+def _known_there(client: "Client", name: str) -> Doc:
+    line = client.tenants.get(name)
+    if _is_nobody(line):
+        raise _unknown(name, client.tenants.list()["tenants"])
+    return line
+
+
+def _is_nobody(line: Doc) -> bool:
+    return line["updated_at"] is None and not line["jobs"] and not line["queued"] and not line["in_flight"]
+
+
+def _unknown(name: str, known: Sequence[Doc]) -> RefusedError:
+    return unknown("tenant", name, [each["name"] for each in known], "`fleetcron tenants` lists them all")
+
+
+def _row(line: Doc) -> list[str]:
+    rate = line["rate"] or ""
     return [
-        tenant.name,
-        str(tenant.weight),
-        used(usage.jobs - usage.ended, tenant.max_jobs),
-        used(usage.in_flight, tenant.max_in_flight),
-        waiting(usage),
-        f"{rate}, burst {tenant.burst}" if rate and tenant.burst > 1 else rate,
+        line["name"],
+        str(line["weight"]),
+        used(line["jobs"] - line["ended"], line["max_jobs"]),
+        used(line["in_flight"], line["max_in_flight"]),
+        waiting(line),
+        f"{rate}, burst {line['burst']}" if rate and line["burst"] > 1 else rate,
     ]

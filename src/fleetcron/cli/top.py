@@ -15,6 +15,7 @@ from fleetcron.store.limits import PoolLine
 from fleetcron.store.nodes import SeenNode
 from fleetcron.store.steering import DeadLetter
 from fleetcron.times.durations import rough_text
+from fleetcron.views.fleet import pool_json
 from fleetcron.views.top import Top, top, top_json
 
 _POOL = ("POOL", "WORKERS", "RUNNING", "WAITING", "LAG")
@@ -82,7 +83,7 @@ def _pool(line: PoolLine, found: Top) -> list[str]:
         line.pool.name,
         f"{line.workers:,}" if line.workers or not line.usage.queued else click.style("none", fg="red"),
         used(line.usage.in_flight, slots),
-        waiting(line.usage),
+        waiting(pool_json(line)),
         click.style(lag, fg="red") if lag_ms is not None and lag_ms >= 60_000 else lag,
     ]
 

@@ -4,19 +4,23 @@ import json
 import secrets
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.names import by_option, the_job
+from fleetcron.cli.names import by_option, naming, split_there, the_job
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.errors import DefinitionError, Mistake
 from fleetcron.model.payload import MAX_DEPTH
-from fleetcron.store.steering import LONGEST_KEY, Triggered
+from fleetcron.store.steering import LONGEST_KEY
 from fleetcron.store.store import Store
 from fleetcron.views.asking import answer
 from fleetcron.views.runs import triggered_json
+
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
 
 
 @click.command("trigger")
@@ -36,17 +40,22 @@ def trigger(database: Database, name: str, payload: str | None, key: str | None,
     given = None if payload is None else _payload(payload)
     own = key or secrets.token_hex(16)
 
-    async def work(store: Store) -> Triggered:
+    async def of_store(store: Store) -> Doc:
         job = (await the_job(store, name)).job
-        return await answer(lambda: store.steering.trigger(job.job_id, given, actor=by, key=own))
+        return triggered_json(await answer(lambda: store.steering.trigger(job.job_id, given, actor=by, key=own)))
 
-    made = database.run(work)
+    def of_api(client: "Client") -> Doc:
+        tenant, job = split_there(name)
+        with naming(client, name):
+            return client.jobs.trigger(job, payload=given, idempotency_key=own, tenant=tenant)
+
+    made = database.ask(of_store, of_api)
     if as_json:
-        print_json(triggered_json(made))
+        print_json(made)
         return
-    full = f"{made.tenant}/{made.name}"
-    click.echo(f"{full}: run {made.run_id} is on its way." if made.created else f"{full}: it is run {made.run_id}.")
-    click.echo(f"What becomes of it: fleetcron runs show {made.run_id}")
+    full, run_id = f"{made['tenant']}/{made['name']}", made["run_id"]
+    click.echo(f"{full}: run {run_id} is on its way." if made["created"] else f"{full}: it is run {run_id}.")
+    click.echo(f"What becomes of it: fleetcron runs show {run_id}")
 
 
 def _payload(text: str) -> dict[str, Any]:

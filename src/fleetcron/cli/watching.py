@@ -19,6 +19,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import click
 
 from fleetcron.cli.when import json_text
+from fleetcron.client.errors import Unavailable
 from fleetcron.clock import utc_now
 from fleetcron.errors import StoreUnavailable
 from fleetcron.times.instants import iso
@@ -53,14 +54,14 @@ def watchable(function: Command) -> Command:
 
 
 def watched(show: Callable[[], object], every_s: float, *, as_json: bool) -> None:
-    """Until Ctrl-C. A database that is away for a while ends it only in the first round."""
+    """Until Ctrl-C. A database or an API that is away for a while ends it only in the first round."""
     is_screen = sys.stdout.isatty() and not as_json
     frame, is_first = "", True
     with suppress(KeyboardInterrupt), _screen(is_screen) as draw:
         while True:
             try:
                 frame = _caught(show, coloured=is_screen)
-            except StoreUnavailable as error:
+            except (StoreUnavailable, Unavailable) as error:
                 if is_first:
                     raise
                 frame = _trouble(error, as_json=as_json)
@@ -97,7 +98,7 @@ def _follow(frame: str, *, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _trouble(error: StoreUnavailable, *, as_json: bool) -> str:
+def _trouble(error: StoreUnavailable | Unavailable, *, as_json: bool) -> str:
     click.echo(f"{_now()} {error}", err=True)
     return "" if as_json else f"{error}\n"
 

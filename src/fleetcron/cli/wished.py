@@ -4,21 +4,26 @@ vanished from them."""
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
 from fleetcron.app.application import PRUNES, Fleetcron
-from fleetcron.cli.applying import Report, apply, apply_app, mark_unserved
+from fleetcron.applying.apply import Report, apply, compared, mark_unserved, standings
 from fleetcron.cli.apps import app_of, app_option
 from fleetcron.cli.files import Loaded, files_option, load, read
 from fleetcron.cli.names import MOST_OF_A_NAME
+from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.job import Job
-from fleetcron.model.reading import Documents
+from fleetcron.model.reading import Documents, read_calendar
 from fleetcron.scheduler.sync import Prune, vanished
 from fleetcron.store.store import Store
 from fleetcron.views.calendars import stored_calendars
 
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
+
+Body: TypeAlias = dict[str, Any]  # of POST /apply and POST /plan
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -41,15 +46,7 @@ class Wished:
 
     async def documents(self, store: Store, checked: Documents) -> Documents:
         """Checked again with the calendars that the fleet has, if it has some."""
-        known = await stored_calendars(store)
-        return read(self.files, known, self.managed_by) if known else checked
-
-    async def gone(self, store: Store, documents: Documents) -> Sequence[Job]:
-        """The jobs of this manager that are no longer in the files, and are not at rest yet."""
-        if self.managed_by is None or self.prune in (None, "keep"):
-            return ()
-        found = await vanished(store, {(each.tenant, each.name) for each in documents.jobs}, self.managed_by)
-        return [job for job in found if self.prune == "delete" or job.state == "active"]
+        return self._again(checked, await stored_calendars(store))
 
     async def deleted(self, store: Store) -> Sequence[Job]:
         """The jobs of the app that are no longer in its code, if these are deleted. Those that are paused instead come
@@ -79,9 +76,29 @@ class Wished:
             prune=self.prune or "keep",
         )
         if self.app is not None:
-            report.jobs += await apply_app(store, self.app, by=by, shards=shards, prune=self.prune)
+            before = await standings(store, self.app.definitions())
+            done = await self.app.sync(store, prune=self.prune, by=by, shards=shards)
+            report.jobs += [compared(before, applied) for applied in done]
         await mark_unserved(store, report)
         return report
+
+    def bodies(self, client: "Client", checked: Documents) -> Sequence[Body]:
+        """The same for an API: what the files say, and after it what the app says."""
+        known = [read_calendar(each) for each in client.calendars.list()["calendars"]]
+        documents = self._again(checked, known)
+        found: list[Body] = []
+        if self.files.sources:
+            calendars = [each.as_document() for each in documents.calendars]
+            jobs = [each.as_document() for each in documents.jobs]
+            found.append({"calendars": calendars, "jobs": jobs, "managed_by": self.managed_by, "prune": self.prune})
+        if self.app is not None:
+            jobs = [each.as_document() for each in self.app.definitions()]
+            prune = self.prune or self.app.prune
+            found.append({"calendars": [], "jobs": jobs, "managed_by": self.app.managed_by, "prune": prune})
+        return found
+
+    def _again(self, checked: Documents, known: Sequence[CalendarDocument]) -> Documents:
+        return read(self.files, known, self.managed_by) if known else checked
 
 
 def wished_options(function: Command) -> Command:

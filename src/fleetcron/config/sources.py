@@ -19,11 +19,11 @@ KNOWN_VARIABLES = (*BY_VARIABLE, *URL_VARIABLES[1:])
 FILE_VARIABLE = "FLEETCRON_CONFIG"  # names the TOML file
 
 # Not settings, though they begin like ours: what a run's own process is told about itself (it may well call fleetcron),
-# the key of somebody who uses the API from the same shell, the secrets of jobs, the servers of the test suite, and what
-# Kubernetes sets in every container beside a service named fleetcron.
+# the address and the key of somebody who uses the API from the same shell, the secrets of jobs, the servers of the test
+# suite, and what Kubernetes sets in every container beside a service named fleetcron.
 _NOT_OURS = re.compile(
     r"FLEETCRON_(?:JOB|TENANT|SCHEDULED_FOR|RUN_ID|ATTEMPT|FENCE|DEADLINE|IDEMPOTENCY_KEY|COVERS|WINDOW_(?:FROM|TO)"
-    r"|API_KEY|SECRET_(?!_)\w+|TEST_\w+|(?:[A-Z0-9_]+_)?SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)"
+    r"|API_(?:URL|KEY(?:_FILE)?)|SECRET_(?!_)\w+|TEST_\w+|(?:[A-Z0-9_]+_)?SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)"
     r"|(?:[A-Z0-9_]+_)?PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)"
 )
 

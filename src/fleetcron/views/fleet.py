@@ -73,6 +73,7 @@ def fleet_json(view: FleetView, shards: int | None) -> dict[str, Any]:
         "now": instant_json(view.now_ms),
         "shards": shards,
         "nodes": [node_json(seen) for seen in view.nodes],
+        "job_regions": list(view.job_regions),
         "leases": [
             {
                 "region": lease.held.region,

@@ -1,6 +1,8 @@
 """Instants as documents have them: RFC 3339 in UTC, and local time with its offset."""
 
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from fleetcron.errors import ScheduleError
 from fleetcron.model.definition import Definition
@@ -34,3 +36,17 @@ def zone_of(definition: Definition) -> Zone:
             with suppress(ScheduleError):  # a zone that only a newer node knows
                 return zones.zone(entry.timezone)
     return zones.zone("UTC")
+
+
+def zone_name(definition: Mapping[str, Any]) -> str:
+    """The name of the same, of a document."""
+    named = [entry["timezone"] for entry in definition["schedule"] if entry.get("timezone") and "every" not in entry]
+    return next((name for name in named if _is_known(name)), "UTC")
+
+
+def _is_known(name: str) -> bool:
+    try:
+        zones.zone(name)
+    except ScheduleError:
+        return False
+    return True

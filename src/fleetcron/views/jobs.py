@@ -1,16 +1,21 @@
 """Jobs as documents."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
-from fleetcron.model.job import Revision, changes
+from fleetcron.model.job import Job, Revision, changes
 from fleetcron.model.writing import shadow_document
+from fleetcron.scheduler.desk import Applied
 from fleetcron.store.jobs import JobLine
+from fleetcron.views.health import health
 from fleetcron.views.instants import as_json as instant_json
 from fleetcron.views.instants import local, zone_of
 from fleetcron.views.schedules import short
 
+COUNTED: Final = 1_000  # runs: as far as people count them
 
-def line_json(line: JobLine, next_ms: int | None) -> dict[str, Any]:
+
+def line_json(line: JobLine, next_ms: int | None, now_ms: int) -> dict[str, Any]:
     job, definition = line.job, line.job.definition
     return {
         "tenant": definition.tenant,
@@ -26,10 +31,14 @@ def line_json(line: JobLine, next_ms: int | None) -> dict[str, Any]:
         "next": instant_json(next_ms),
         "next_local": None if next_ms is None else local(next_ms, zone_of(definition)),
         "last": last_json(line),
+        "health": health(line, next_ms, now_ms),
     }
 
 
-def job_json(line: JobLine, ticks: list[int]) -> dict[str, Any]:
+def job_json(
+    line: JobLine, ticks: list[int], next_ms: int | None, now_ms: int, warnings: Sequence[str] = ()
+) -> dict[str, Any]:
+    """`next_ms` is the next tick as lists have it, which may be one that nobody has planned yet."""
     job, zone = line.job, zone_of(line.job.definition)
     return {
         "tenant": job.definition.tenant,
@@ -42,9 +51,30 @@ def job_json(line: JobLine, ticks: list[int]) -> dict[str, Any]:
         "created_at": instant_json(job.created_ms),
         "created_by": job.created_by,
         "updated_at": instant_json(job.updated_ms),
+        "schedule": short(job.definition),
         "next": [{"scheduled_for": instant_json(tick), "local": local(tick, zone)} for tick in ticks],
         "last": last_json(line),
+        "health": health(line, next_ms, now_ms),
         "definition": job.definition.as_document(),
+        "warnings": list(warnings),
+    }
+
+
+def stated_json(job: Job) -> dict[str, Any]:
+    """Its definition and its state: what an export wants."""
+    return {"state": job.state, "definition": job.definition.as_document()}
+
+
+def steered_json(applied: Applied) -> dict[str, Any]:
+    job = applied.job
+    return {
+        "tenant": applied.tenant,
+        "name": applied.name,
+        "done": applied.done,
+        "state": job and job.state,
+        "revision": job and job.revision,
+        "on_resume": job and job.on_resume,
+        "next": instant_json(applied.next_due_ms),
     }
 
 

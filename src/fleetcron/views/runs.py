@@ -6,6 +6,7 @@ from typing import Any
 
 from fleetcron.model.payload import filled
 from fleetcron.model.run import RunLine, idempotency_key
+from fleetcron.scheduler.backfill import Backfilled
 from fleetcron.store.attempts import PastAttempt
 from fleetcron.store.history import RunShown
 from fleetcron.store.steering import Steered, Triggered
@@ -108,6 +109,24 @@ def triggered_json(made: Triggered) -> dict[str, Any]:
         "scheduled_for": instant_json(made.scheduled_for_ms),
         "created": made.created,
         "idempotency_key": idempotency_key(made.job_id, made.scheduled_for_ms, made.run_id, "manual"),
+    }
+
+
+def backfilled_json(
+    tenant: str, name: str, from_ms: int, to_ms: int, done: Backfilled, *, dry_run: bool
+) -> dict[str, Any]:
+    return {
+        "tenant": tenant,
+        "name": name,
+        "from": instant_json(from_ms),
+        "to": instant_json(to_ms),
+        "dry_run": dry_run,
+        "ticks": done.ticks,
+        "created": done.created,
+        "superseded": done.superseded,
+        "existing": done.existing,
+        "undecided": done.undecided,
+        "shadowed": done.shadowed,
     }
 
 

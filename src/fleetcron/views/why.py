@@ -55,6 +55,13 @@ async def of_tick(store: Store, tenant: str, name: str, at_ms: int) -> Answered 
     return _undecided(standing, at_ms, facts.now_ms), data
 
 
+def why_json(answered: Answered) -> dict[str, Any]:
+    """The document: a tick without a run has the same fields, and nothing in them."""
+    said, data = answered
+    empty: dict[str, Any] = {"run_id": None, "waiting": None, "holders": [], "workers": [], "merged_into": []}
+    return {**empty, **data, "why": said}
+
+
 def _nearest(timetable: Timetable, at_ms: int, since_ms: int) -> str:
     """Ticks from before the job existed have nothing to tell."""
     ticks = (timetable.prev_ms(at_ms), timetable.next_ms(max(at_ms, since_ms)))

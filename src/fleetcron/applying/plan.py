@@ -1,19 +1,15 @@
-"""The work behind `fleetcron plan`: a rehearsal of `apply`, and beside it what becomes of each job's fire times."""
+"""The work behind `fleetcron plan`: beside a rehearsal of `apply`, what becomes of each job's fire times."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from fleetcron.cli.applying import CalendarDone, JobDone, Report
-from fleetcron.cli.firing import Bounded, Firing, Side, compared, firing
-from fleetcron.cli.moments import as_json, zone_of
-from fleetcron.cli.rehearsal import rehearsing
-from fleetcron.cli.wished import Wished
-from fleetcron.config import Config
+from fleetcron.applying.apply import CalendarDone, JobDone, Report
+from fleetcron.applying.firing import Bounded, Firing, Side, compared, firing
 from fleetcron.model.almanac import Part
 from fleetcron.model.job import Job
-from fleetcron.model.reading import Documents
 from fleetcron.model.standing import Position, Standing
 from fleetcron.model.timing import Timing
 from fleetcron.policy.amend import leave
@@ -26,6 +22,8 @@ from fleetcron.store.store import Store
 from fleetcron.times import zones
 from fleetcron.times.notes import zone_of as zone_of_schedule
 from fleetcron.times.timetable import Timetable
+from fleetcron.views.instants import as_json, zone_of
+from fleetcron.views.schedules import short
 
 MARKS: Final = {"created": "+", "resumed": "+", "changed": "~", "paused": "-", "deleted": "-", "refused": "!"}
 _YEAR_MS: Final = 367 * 86_400_000
@@ -60,6 +58,7 @@ class JobPlan:
             "ticks": None if self.firing is None else self.firing.as_json(),
             "warnings": self.warnings,
             "reason": applied.reason,
+            "schedule": None if applied.job is None else short(applied.job.definition),
         }
 
 
@@ -83,14 +82,6 @@ class Plan:
     calendars: Sequence[CalendarPlan]
     jobs: Sequence[JobPlan]
 
-    @property
-    def refused(self) -> bool:
-        return any(job.mark == "!" for job in self.jobs)
-
-    def __bool__(self) -> bool:
-        """Whether there is anything to do."""
-        return any(job.mark != "!" for job in self.jobs) or bool(self.calendars)
-
     def as_json(self) -> dict[str, Any]:
         return {
             "at": as_json(self.now_ms),
@@ -101,17 +92,9 @@ class Plan:
         }
 
 
-async def planned(
-    config: Config, wished: Wished, checked: Documents, days: int, by: str, progress: Callable[[int], None]
-) -> Plan:
-    """`progress` hears of each job twice at most: when it was rehearsed, and when its ticks were compared."""
-    async with rehearsing(config) as store:
-        documents = await wished.documents(store, checked)
-        gone = await wished.gone(store, documents)
-        report = await wished.carry_out(
-            store, documents, gone, by=by, shards=config.scheduler.shards, progress=progress
-        )
-        return await _Planner(store, days).plan(report, progress)
+async def planned(store: Store, report: Report, days: int, progress: Callable[[int], None] = lambda _: None) -> Plan:
+    """`store` has rehearsed what the report says. `progress` hears of each job whose ticks were compared."""
+    return await _Planner(store, days).plan(report, progress)
 
 
 class _Planner:
@@ -158,7 +141,9 @@ class _Planner:
         alike = (old and old.alike, new and new.alike, begun(old, new, found.now_ms), zone.name)
         made = self._made.get(alike)
         if made is None:
-            made = self._made[alike] = firing(old, new, found.now_ms, self._days, zone, limit)
+            made = self._made[alike] = await asyncio.to_thread(  # it may be long
+                firing, old, new, found.now_ms, self._days, zone, limit
+            )
         return made or None
 
     async def _before(self, standing: Standing, found: Found) -> Side | None:

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from fleetcron.cli.moments import as_json, local
-from fleetcron.cli.tables import numbered
 from fleetcron.times import zones
 from fleetcron.times.diff import compare
 from fleetcron.times.explain import Change, clock_changes, length_text
@@ -14,6 +12,8 @@ from fleetcron.times.instants import from_ms, iso, to_ms
 from fleetcron.times.schedule import Schedule
 from fleetcron.times.switchover import Switchover, switchover
 from fleetcron.times.zone import Zone
+from fleetcron.views.instants import as_json, local
+from fleetcron.views.numbers import numbered
 
 _EXAMPLES: Final = 10  # of a kind, as data
 _SHOWN: Final = 3  # lines of a kind, for people
@@ -138,6 +138,7 @@ class Firing:
             "moves": [each.as_json() for each in self.moves[:_EXAMPLES]],
             "clock_changes": [{"date": each.date, "text": each.text} for each in self.clock_changes],
             "switch_over": None if self.switch is None else _switch_json(self.switch, self.zone),
+            "words": self.lines() if self.is_other else [],
         }
 
     def lines(self) -> list[str]:

@@ -1,14 +1,11 @@
-"""Documents and apps into the store, and what became of each job: the work behind `apply` and `serve -f`."""
+"""Documents into the store, and what became of each: the work behind `apply`, `serve -f` and POST /apply."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fleetcron.app.application import Fleetcron
-from fleetcron.cli.moments import as_json
-from fleetcron.cli.rehearsal import RehearsalStore
-from fleetcron.cli.serving import served
+from fleetcron.applying.rehearsal import RehearsalStore
 from fleetcron.model.almanac import Part
 from fleetcron.model.definition import Definition
 from fleetcron.model.job import Change, Job, changes
@@ -16,9 +13,12 @@ from fleetcron.model.reading import Documents
 from fleetcron.model.standing import Standing
 from fleetcron.scheduler.dependencies import upstream_first
 from fleetcron.scheduler.desk import BATCH, Applied, Desk
-from fleetcron.scheduler.sync import Prune, awaken, not_ours, put_to_rest, signature, written
+from fleetcron.scheduler.sync import Prune, awaken, not_ours, put_to_rest, signature, vanished, written
 from fleetcron.store.store import Store
 from fleetcron.views.calendars import stored_calendars
+from fleetcron.views.instants import as_json
+from fleetcron.views.schedules import short
+from fleetcron.views.serving import served
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,8 @@ class JobDone:
             "changes": [{"field": each.field, "old": each.old, "new": each.new} for each in self.changed],
             "reason": applied.reason,
             "warning": self.warning,
+            "schedule": None if applied.job is None else short(applied.job.definition),
+            "managed_by": None if applied.job is None else applied.job.definition.managed_by,
         }
 
 
@@ -81,9 +83,12 @@ class Report:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        counted = Counter(job.applied.done for job in self.jobs)
-        always = {done: counted[done] for done in ("created", "changed", "unchanged", "refused")}
-        return always | {done: counted[done] for done in ("resumed", "paused", "deleted") if counted[done]}
+        return counted(job.applied.done for job in self.jobs)
+
+    def as_json(self, *, dry_run: bool) -> dict[str, Any]:
+        calendars = [each.as_json() for each in self.calendars]
+        jobs = [job.as_json() for job in self.jobs]
+        return {"dry_run": dry_run, "counts": dict(self.counts), "calendars": calendars, "jobs": jobs}
 
     @property
     def warnings(self) -> Mapping[str, list[str]]:
@@ -99,6 +104,13 @@ class Report:
         return [job for job in self.jobs if job.applied.done == "refused"]
 
 
+def counted(done: Iterable[str]) -> Mapping[str, int]:
+    """How many of which answer: the usual ones always, the others if there are some."""
+    found = Counter(done)
+    always = {each: found[each] for each in ("created", "changed", "unchanged", "refused")}
+    return always | {each: found[each] for each in ("resumed", "paused", "deleted") if found[each]}
+
+
 async def apply(
     store: Store,
     documents: Documents,
@@ -112,7 +124,8 @@ async def apply(
 ) -> Report:
     """Calendars first, since jobs ask them; then the jobs, some at a time. `progress` hears how many are done.
 
-    With a manager, jobs of other managers are refused, and those that are `gone` from the files are put to rest.
+    With a manager, jobs of other managers are refused, and those that are `gone` from the files are put to rest. Files
+    take over what belongs to nobody; apps do not.
     """
     desk = Desk(store, actor=actor if managed_by is None else signature(managed_by, actor), shards=shards)
     report = Report()
@@ -152,27 +165,30 @@ def _lacks_workers(applied: Applied, there: Collection[str]) -> bool:
     return applied.done != "refused" and job is not None and job.state == "active" and job.definition.pool not in there
 
 
-async def apply_app(store: Store, app: Fleetcron, *, by: str, shards: int, prune: Prune | None = None) -> list[JobDone]:
-    before = await _before(store, app.definitions())
-    return [_compared(before, applied) for applied in await app.sync(store, prune=prune, by=by, shards=shards)]
+async def gone_from(store: Store, documents: Documents, managed_by: str | None, prune: Prune | None) -> Sequence[Job]:
+    """The jobs of this manager that are no longer in the documents, and are not at rest yet."""
+    if managed_by is None or prune in (None, "keep"):
+        return ()
+    found = await vanished(store, {(each.tenant, each.name) for each in documents.jobs}, managed_by)
+    return [job for job in found if prune == "delete" or job.state == "active"]
 
 
 async def _apply(
     store: Store, desk: Desk, batch: Sequence[Definition], beside: Sequence[Definition], managed_by: str | None
 ) -> list[JobDone]:
-    before = await _before(store, batch)
-    refuse = None if managed_by is None else not_ours(managed_by, adopting=True)
+    before = await standings(store, batch)
+    refuse = None if managed_by is None else not_ours(managed_by, adopting=not managed_by.startswith("app:"))
     applied = await desk.apply(batch, refuse=refuse, beside=beside)
     if managed_by is not None:
         applied = [await awaken(store, desk, each, managed_by) for each in applied]
-    return [_compared(before, each) for each in applied]
+    return [compared(before, each) for each in applied]
 
 
-async def _before(store: Store, definitions: Sequence[Definition]) -> Mapping[tuple[str, str], Standing]:
+async def standings(store: Store, definitions: Sequence[Definition]) -> Mapping[tuple[str, str], Standing]:
     return (await store.jobs.find([(each.tenant, each.name) for each in definitions])).standings
 
 
-def _compared(before: Mapping[tuple[str, str], Standing], applied: Applied) -> JobDone:
+def compared(before: Mapping[tuple[str, str], Standing], applied: Applied) -> JobDone:
     was = before.get((applied.tenant, applied.name))
     if applied.done not in ("changed", "resumed") or was is None or applied.job is None:
         return JobDone(applied)

@@ -1,0 +1,63 @@
+"""Server-sent events, line by line, and a stream that goes on where it broke. Pure: lines in, events out."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from fleetcron.client.wire import Answer, Broken, Heard, Request, Terms, pause
+
+_END: Final = "end"
+
+
+class Following:
+    """A stream until its event `end`. `feed` takes lines and gives what they say; `broke` says how long to wait before
+    `request` is sent again, or raises."""
+
+    def __init__(self, request: Request, terms: Terms, chance: Callable[[], float]) -> None:
+        self._request, self._terms, self._chance = request, terms, chance
+        self._last_id: str | None = None
+        self._kind, self._data = "", ""
+        self._failed = 0
+        self._ended = False
+
+    @property
+    def request(self) -> Request:
+        headers = {**self._request.headers, "Accept": "text/event-stream"}
+        if self._last_id is not None:
+            headers["Last-Event-ID"] = self._last_id
+        return replace(self._request, headers=headers)
+
+    def is_over(self) -> bool:
+        return self._ended
+
+    def feed(self, line: bytes) -> Any | None:
+        """The data of an event, when its last line has come."""
+        text = line.decode("utf-8", "replace").rstrip("\r\n")
+        if not text:
+            kind, data, self._kind, self._data = self._kind, self._data, "", ""
+            self._ended = self._ended or kind == _END
+            return json.loads(data) if data and kind not in ("", _END) else None
+        name, _, value = text.partition(":")
+        value = value.removeprefix(" ")
+        match name:
+            case "event":
+                self._kind = value
+            case "data":
+                self._data = f"{self._data}\n{value}" if self._data else value
+            case "id":
+                self._last_id, self._failed = value, 0
+        return None
+
+    def broke(self, heard: Heard | None) -> float:
+        """None: the stream was cut off. An answer: it did not begin."""
+        self._kind, self._data = "", ""
+        self._failed += 1
+        told = heard if heard is not None else Broken("the stream was cut off", sent=True)
+        wait = pause(self._request, told, self._terms, self._failed, self._chance())
+        if wait is None or self._failed >= self._terms.tries:
+            if isinstance(told, Answer):
+                told.document()
+                raise Broken("the answer is no stream", sent=True).error()
+            raise told.error()
+        return wait

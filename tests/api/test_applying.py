@@ -1,0 +1,62 @@
+"""Jobs of files over HTTP: whole or not at all where a document is wrong, and nobody reaches another tenant."""
+
+from typing import Any
+
+from fleetcron.model.access import Role
+from tests.api.server import Api
+
+LOAD: dict[str, Any] = {"name": "load", "schedule": {"cron": "0 2 * * *"}, "run": {"command": ["true"]}}
+REPORT: dict[str, Any] = {**LOAD, "name": "report", "depends_on": ["load"], "calendars": [{"name": "days"}]}
+DAYS: dict[str, Any] = {"name": "days", "holidays": ["2027-12-24"]}
+
+
+def names(api: Api, **query: Any) -> list[str]:
+    return [f"{job['tenant']}/{job['name']}" for job in api.get("/jobs", **query)["jobs"]]
+
+
+def test_documents_are_rehearsed_planned_and_applied(both: Api) -> None:
+    body = {"calendars": [DAYS], "jobs": [REPORT, LOAD], "managed_by": "shop", "prune": "pause"}
+    assert both.post("/apply", {**body, "dry_run": True})["counts"]["created"] == 2
+    plan = both.post("/plan", {**body, "days": 10})
+    assert [(job["change"], job["ticks"]["appear"]) for job in plan["jobs"]] == [("+", 10), ("+", 10)]
+    assert names(both) == []
+    made = both.post("/apply", body)
+    assert [(job["name"], job["done"]) for job in made["jobs"]] == [("report", "created"), ("load", "created")]
+    assert made["calendars"][0]["done"] == "created"
+    assert both.get("/jobs/load")["created_by"].startswith("shop (key:ann")
+    assert both.post("/plan", body)["jobs"] == []
+    fewer = {**body, "jobs": [{**LOAD, "schedule": {"cron": "0 3 * * *"}}]}
+    assert [(job["name"], job["change"]) for job in both.post("/plan", fewer)["jobs"]] == [
+        ("load", "~"),
+        ("report", "-"),
+    ]
+    assert both.post("/apply", fewer)["counts"]["paused"] == 1
+    assert both.get("/jobs/report")["state"] == "paused"
+    assert both.post("/apply", body)["counts"]["resumed"] == 1
+    theirs = {**LOAD, "managed_by": "somebody"}
+    assert both.ask("POST", "/apply", {**body, "jobs": [LOAD, theirs]}).places == ["/jobs/1/name"]
+    assert both.ask("POST", "/apply", {**body, "jobs": [theirs]}).places == ["/jobs/0/managed_by"]
+    assert both.ask("POST", "/plan", {"jobs": [], "prune": "delete"}).places == ["/prune"]
+    wrong = {"calendars": [{"name": "days"}], "jobs": [{**LOAD, "schedule": {"cron": "x"}}, {"name": "-"}], "dry": 1}
+    assert both.ask("POST", "/apply", wrong).places == ["/dry"]
+    del wrong["dry"]
+    places = both.ask("POST", "/apply", wrong).places
+    assert "/jobs/0/schedule/cron" in places
+    assert "/jobs/1/name" in places
+    long = {**LOAD, "name": "long", "description": "x" * 900}
+    many = {"jobs": [{**long, "name": f"many-{at:04}", "tenant": "big"} for at in range(1_200)]}  # more than a megabyte
+    assert both.post("/apply", {**many, "dry_run": True})["counts"]["created"] == 1_200
+
+
+def test_a_key_of_one_tenant_applies_what_is_its_own(both: Api) -> None:
+    both.post("/apply", {"jobs": [{**LOAD, "tenant": "acme"}], "managed_by": "shop"})
+    eve = both.acting(both.key("eve", Role.OPERATOR, "shop"))
+    for route in ("/apply", "/plan"):
+        eve.post(route, {"jobs": [{**LOAD, "tenant": "acme"}]}, 404)
+        eve.post(route, {"calendars": [{**DAYS, "tenant": "acme"}]}, 404)
+    gone = eve.post(
+        "/apply", {"jobs": [LOAD], "managed_by": "shop", "prune": "delete"}
+    )  # acme has a job of this manager
+    assert [(job["tenant"], job["done"]) for job in gone["jobs"]] == [("shop", "created")]
+    assert [job["tenant"] for job in eve.post("/plan", {"managed_by": "shop", "prune": "delete"})["jobs"]] == ["shop"]
+    assert names(both) == ["acme/load", "shop/load"]

@@ -1,0 +1,200 @@
+"""What is sent again and what is not: decided in pure code, and seen on a network that loses things."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetcron import Client
+from fleetcron.client.address import address
+from fleetcron.client.errors import TooManyRequests, Unavailable
+from fleetcron.client.sse import Following
+from fleetcron.client.wire import Answer, Broken, Heard, Request, Sleep, Terms, exchange
+from fleetcron.errors import ConfigError
+from tests.api.server import Api
+from tests.client.faces import Asked
+from tests.services.proxy import Fault, Proxy
+
+GET, POST = Request("GET", "/x"), Request("POST", "/x")
+KEYED = Request("POST", "/x", {"Idempotency-Key": "k"}, repeatable=True)
+GOOD = Answer(200, {}, b"{}")
+LOST, NEVER = Broken("lost", sent=True), Broken("nobody there", sent=False)
+
+
+def said(status: int, **headers: str) -> Answer:
+    return Answer(status, {name.replace("_", "-"): value for name, value in headers.items()}, b"")
+
+
+def played(request: Request, *heard: Heard) -> tuple[list[float], Heard | str]:
+    """The waits between the tries, and how it ended."""
+    waits: list[float] = []
+    script = iter(heard)
+    play = exchange(request, Terms(), lambda: 1.0)
+    step = next(play)
+    try:
+        while True:
+            if isinstance(step, Sleep):
+                waits.append(step.seconds)
+                step = next(play)
+            else:
+                assert step is request
+                step = play.send(next(script))
+    except StopIteration as end:
+        return waits, end.value
+    except Unavailable as error:
+        return waits, str(error)
+
+
+def test_what_is_safe_is_sent_again_and_nothing_else() -> None:
+    for safe in (GET, KEYED):
+        assert played(safe, LOST, said(503), GOOD) == ([0.2, 0.4], GOOD)
+        assert played(safe, said(503, retry_after="3"), GOOD) == ([3.0], GOOD)
+    assert played(POST, said(503, retry_after="1")) == ([], said(503, retry_after="1"))
+    assert played(POST, LOST) == ([], "lost")
+    for any_ in (GET, POST, KEYED):
+        assert played(any_, NEVER, said(429, retry_after="2"), GOOD) == ([0.2, 2.0], GOOD)
+        for final in (400, 401, 403, 404, 412, 422, 500):
+            assert played(any_, said(final)) == ([], said(final))
+    running = said(409, retry_after="1")
+    assert played(KEYED, running, GOOD) == ([1.0], GOOD)  # the same request is at work
+    assert played(POST, running) == ([], running)
+    assert played(KEYED, said(409)) == ([], said(409))
+
+
+def test_tries_and_waits_are_bounded() -> None:
+    assert played(GET, LOST, LOST, LOST, LOST) == ([0.2, 0.4, 0.8], "lost")
+    late = said(429, retry_after="600")
+    assert played(GET, late) == ([], late)  # whoever asks is told how long, and may wait himself
+    waits, last = played(GET, said(503, retry_after="50"), said(503, retry_after="50"))
+    assert (waits, last) == ([50.0], said(503, retry_after="50"))
+
+
+def test_a_stream_goes_on_where_it_broke() -> None:
+    following = Following(GET, Terms(tries=2), lambda: 1.0)
+    lines = b'retry: 2000\n\n: nothing new\n\nid: 1.7\nevent: log\ndata: {"seq":\ndata: 7}\n\nid: 1.8\nevent: log\n'
+    assert [found for line in lines.splitlines(True) if (found := following.feed(line)) is not None] == [{"seq": 7}]
+    assert "Last-Event-ID" not in Following(GET, Terms(), lambda: 1.0).request.headers
+    assert following.broke(None) == 0.2
+    assert following.request.headers["Last-Event-ID"] == "1.8"
+    assert (following.feed(b"event: end\n"), following.feed(b"data: {}\n"), following.feed(b"\n")) == (None, None, None)
+    assert following.is_over()
+    with pytest.raises(Unavailable, match="cut off"):
+        following.broke(None)
+
+
+@pytest.fixture
+def proxy(server: Api) -> Iterator[Proxy]:
+    made: list[Proxy] = []
+
+    async def begin() -> None:
+        made.append(Proxy(server.url))
+        await made[0].start()
+
+    server.do(begin())
+    try:
+        yield made[0]
+    finally:
+        server.do(made[0].stop())
+
+
+def through(proxy: Proxy) -> str:
+    return proxy.url.replace("@", "")
+
+
+def test_a_lost_answer_costs_nothing(server: Api, proxy: Proxy, connect: Callable[..., Asked], face: str) -> None:
+    """Triggered once, answered once: the second try has the same Idempotency-Key."""
+    client = connect(through(proxy), key=server._key, tenant=f"lost-{face}")
+    client.jobs.create({"name": "j", "schedule": {"every": "1h"}, "run": {"command": ["true"]}})
+    for fault in (Fault.LOSE_REPLY, Fault.LOSE_REQUEST):
+        before = len(list(client.runs.list(job="j", state="planned")))
+        proxy.at(b"/trigger", fault)
+        made = client.jobs.trigger("j")
+        assert proxy.struck.is_set()
+        after = [each["run_id"] for each in client.runs.list(job="j", state="planned")]
+        assert (len(after), after[0]) == (before + 1, made["run_id"])
+    proxy.at(b"DELETE", Fault.LOSE_REPLY)
+    with pytest.raises(Unavailable):  # it may have been carried out, and a second one would say that there is no job
+        client.jobs.delete("j")
+    assert list(client.jobs.list()) == []
+
+
+def test_a_connection_is_used_again_and_one_that_was_closed_is_noticed(
+    server: Api, proxy: Proxy, connect: Callable[..., Asked]
+) -> None:
+    client = connect(through(proxy), key=server._key)
+    client.me()
+    assert len(proxy._links) == 1
+    client.me()
+    assert len(proxy._links) == 1
+    server.do(_cut(proxy))
+    if client._loop is not None:  # as in a program whose loop turns between two requests
+        client._loop.run_until_complete(asyncio.sleep(0))
+    client.keys.create("after-the-cut-" + client.url[-5:], "viewer")  # nothing that could be repeated
+    tired = connect(server.url, key=server.key(f"tired-{client.url[-5:]}", rate=1), patience=0)
+    with pytest.raises(TooManyRequests) as often:
+        [tired.me() for _ in range(5)]
+    assert often.value.retry_after is not None
+    assert often.value.retry_after > 0
+
+
+def test_threads_share_one_client(server: Api) -> None:
+    """Each gets the answer to its own question, on connections that go from hand to hand."""
+    tenants = [f"thread-{number}" for number in range(40)]
+    with Client(server.url, key=server._key) as client, ThreadPoolExecutor(12) as threads:
+        answers = list(threads.map(lambda name: client.tenants.get(name)["name"], tenants))
+    assert answers == tenants
+
+
+async def _cut(proxy: Proxy) -> None:
+    proxy.cut()
+    proxy.heal()
+
+
+def test_nobody_there(connect: Callable[..., Asked]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens on it
+        port = taken.getsockname()[1]
+        client = connect(f"http://127.0.0.1:{port}", key="fck_x", tries=2)
+        with pytest.raises(Unavailable, match=rf"http://127.0.0.1:{port}: connec.*refused.*fleetcron api") as nobody:
+            client.me()
+    assert (nobody.value.status, nobody.value.code) == (None, "unreachable")
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("sqlite:///fleetcron.db", "is a database"),
+        ("postgresql://u@h/d", "is a database"),
+        ("cron.example.com", "no address"),
+        ("http://u:p@h", "a user or a password"),
+        ("http://h:x", "no address"),
+    ],
+)
+def test_addresses_that_are_none(url: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        Client(url)
+
+
+def test_where_the_address_and_the_key_come_from(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("fck_file\n")
+    from_file = {
+        "FLEETCRON_API_URL": "https://cron.example.com/prefix/",
+        "FLEETCRON_API_KEY_FILE": str(tmp_path / "key"),
+    }
+
+    def found(url: str | None, key: str | None, **environment: Any) -> tuple[str, str | None]:
+        where = address(url, key, environment)
+        return where.url, where.key
+
+    assert found(None, None, **from_file) == ("https://cron.example.com:443/prefix", "fck_file")
+    assert found("http://h", "fck_a", **from_file) == ("http://h:80", "fck_a")
+    assert found(None, None, **from_file, FLEETCRON_API_KEY="fck_env")[1] == "fck_env"
+    assert found(None, None) == ("http://127.0.0.1:8470", None)
+    assert found(None, None, FLEETCRON_API__LISTEN="0.0.0.0:9000")[0] == "http://127.0.0.1:9000"
+    assert found(None, None, FLEETCRON_API__LISTEN="[::]:9000")[0] == "http://[::1]:9000"
+    with pytest.raises(ConfigError, match="cannot be read"):
+        found(None, None, FLEETCRON_API_KEY_FILE=str(tmp_path / "nothing"))
