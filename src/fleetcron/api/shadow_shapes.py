@@ -11,7 +11,7 @@ from fleetcron.model.states import JobState
 Until = bool | str
 
 
-class Ping(Shown):
+class NotedPing(Shown):
     id: str
     at: str = Field(description="its start, or its end if nobody said when it started")
     started_at: str | None
@@ -23,7 +23,7 @@ class Ping(Shown):
 class Noted(Shown):
     tenant: str
     name: str
-    ping: Ping
+    ping: NotedPing
     shadow: Until
     warning: str | None = Field(description="such as: it was handed over, and runs twice now")
 
@@ -36,10 +36,10 @@ class Delay(Shown):
 class Difference(Shown):
     what: Literal["missed", "doubled", "unexpected", "failed", "after hand-over"]
     at: str = Field(description="the tick, or the ping if it belongs to none")
-    pings: list[Ping]
+    pings: list[NotedPing]
 
 
-class Report(Shown):
+class Comparison(Shown):
     tenant: str
     name: str
     job_id: str
@@ -66,8 +66,8 @@ class Report(Shown):
     differences: list[Difference] = Field(description="the newest first, 100 at most")
 
 
-class ReportPage(Shown):
-    jobs: list[Report]
+class ComparisonPage(Shown):
+    jobs: list[Comparison]
     next: str | None = Field(description="the cursor of the next page")
 
 
