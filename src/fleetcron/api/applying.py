@@ -42,26 +42,26 @@ class Wished(Asked):
     )
 
 
-class Apply(Wished):
+class ApplyFiles(Wished):
     dry_run: bool = Field(default=False, description="say what would happen, and write nothing")
 
 
-class Plan(Wished):
+class PlanFiles(Wished):
     days: int = Field(default=90, ge=1, le=3660, description="how far ahead fire times are compared")
 
 
 @routes.post(
-    "/apply", response_model=shapes.Report, summary="Create and change jobs as files say", **needs(Role.OPERATOR)
+    "/apply", response_model=shapes.AppliedFiles, summary="Create and change jobs as files say", **needs(Role.OPERATOR)
 )
-async def applied(context: TheContext, caller: TheCaller, body: Apply) -> dict[str, Any]:
+async def apply_files(context: TheContext, caller: TheCaller, body: ApplyFiles) -> dict[str, Any]:
     """Calendars first, then jobs, those first that others depend on. With a mistake it is 422 with all of them, and
     nothing is written; what only the store can refuse is refused by itself. Safe to repeat."""
     store = await _rehearsal(context) if body.dry_run else context.store
     return (await _carried_out(context, caller, body, store)).as_json(dry_run=body.dry_run)
 
 
-@routes.post("/plan", response_model=shapes.Plan, summary="What that would change", **needs(Role.OPERATOR))
-async def plan(context: TheContext, caller: TheCaller, body: Plan) -> dict[str, Any]:
+@routes.post("/plan", response_model=shapes.PlannedFiles, summary="What that would change", **needs(Role.OPERATOR))
+async def plan_files(context: TheContext, caller: TheCaller, body: PlanFiles) -> dict[str, Any]:
     """What POST /apply would do, and which ticks would appear, vanish or move. Writes nothing."""
     store = await _rehearsal(context)
     report = await _carried_out(context, caller, body, store)

@@ -32,7 +32,7 @@ class AppliedJob(Shown):
     managed_by: str | None
 
 
-class Report(Shown):
+class AppliedFiles(Shown):
     dry_run: bool
     counts: dict[str, int]
     calendars: list[AppliedCalendar]
@@ -56,7 +56,7 @@ class PlannedJob(Shown):
     schedule: str | None
 
 
-class Plan(Shown):
+class PlannedFiles(Shown):
     at: str
     days: int
     counts: dict[str, int]

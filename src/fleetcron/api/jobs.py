@@ -67,7 +67,7 @@ async def list_jobs(
 
 
 @routes.get("/definitions", response_model=shapes.Definitions, summary="Jobs as documents", **needs(Role.VIEWER))
-async def definitions(
+async def list_definitions(
     context: TheContext,
     caller: TheCaller,
     tenant: Tenant = None,

@@ -46,12 +46,12 @@ async def ping_job(
     context: TheContext,
     caller: TheCaller,
     name: Name,
-    body: Annotated[Ping | None, Body()] = None,
+    body: Annotated[Ping, Body(default_factory=Ping)],
     tenant: Tenant = None,
 ) -> dict[str, Any]:
     """For a line of a crontab, behind its command or around it. Instants are of the database's clock. Without a body it
     is the end of a command that succeeded."""
-    own, said = caller.tenant(tenant), body or Ping()
+    own, said = caller.tenant(tenant), body
     await the_job(context, own, name)
     took_ms = None if said.duration is None else _duration(said.duration)
     told = Told(said.event, said.exit_code, took_ms, host=said.host)
@@ -60,7 +60,7 @@ async def ping_job(
     return noted_json(own, name, await answer(lambda: context.store.pings.note(own, name, told)))
 
 
-@routes.get("/jobs/{name}/shadow", response_model=shapes.Report, summary="Compare a job", **needs(Role.VIEWER))
+@routes.get("/jobs/{name}/shadow", response_model=shapes.Comparison, summary="Compare a job", **needs(Role.VIEWER))
 async def compare_job(
     context: TheContext, caller: TheCaller, name: Name, tenant: Tenant = None, since: Instant = None
 ) -> dict[str, Any]:
@@ -71,7 +71,7 @@ async def compare_job(
     return report_json(found)
 
 
-@routes.get("/shadow", response_model=shapes.ReportPage, summary="Compare all jobs in shadow", **needs(Role.VIEWER))
+@routes.get("/shadow", response_model=shapes.ComparisonPage, summary="Compare all jobs in shadow", **needs(Role.VIEWER))
 async def list_shadows(
     context: TheContext,
     caller: TheCaller,
@@ -100,13 +100,13 @@ async def hand_over_job(
     context: TheContext,
     caller: TheCaller,
     name: Name,
-    body: Annotated[HandOver | None, Body()] = None,
+    body: Annotated[HandOver, Body(default_factory=HandOver)],
     tenant: Tenant = None,
 ) -> dict[str, Any]:
     """From the instant on its ticks are ours; those before it stay the old scheduler's. No tick is lost or doubled.
     Safe to repeat. 409 if it is not in shadow, if the instant has passed, or if nobody names one."""
     line = await the_job(context, caller.tenant(tenant), name)
-    at_ms = None if body is None else _instant(body.at)
+    at_ms = _instant(body.at)
     if at_ms is None:
         [found] = await reports(context.store, [line])
         at_ms = found.hand_over_ms
