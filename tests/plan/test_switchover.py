@@ -3,12 +3,12 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from fleetcron.cli.firing import Firing, Side, firing
-from fleetcron.cli.planning import begun
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetcron import Cron, Every
+from fleetcron.applying.firing import Firing, Side, firing
+from fleetcron.applying.plan import begun
 from fleetcron.times.instants import FIRST_MS, from_ms, to_ms
 from fleetcron.times.merged import Merged
 from fleetcron.times.preview import local_time
