@@ -54,7 +54,7 @@ def fuzzed(api: Api, role: Role, folder: Path, *options: str) -> None:
 
 
 def test_a_share_of_what_can_be_sent(populated: Api, tmp_path: Path) -> None:
-    fuzzed(populated, Role.ADMIN, tmp_path, "--phases", "fuzzing", "--max-examples", "1", "--max-time", "8")
+    fuzzed(populated, Role.ADMIN, tmp_path, "--phases", "fuzzing", "--max-examples", "1", "--max-time", "4")
 
 
 @pytest.mark.soak

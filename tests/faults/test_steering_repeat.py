@@ -81,6 +81,7 @@ def test_every_verb_may_be_repeated(store_url: str) -> None:
             places = ("dead", "running", "queued", "planned")  # a claim takes whatever is queued before it
             dead, running, queued, planned = [await one_that(store, hands, where) for where in places]
             ok(await twice.trigger(JOB, {"n": 1}, actor="ann", key="twice"))
+            ok(await twice.enqueue(JOB, {"n": 2}, actor="app", key="twice too"))
             ok(await twice.discard([dead], "known", actor="ann"))
             ok(await twice.replay([dead], actor="ann"))
             done = ok(await twice.cancel([planned, queued, running, dead], "no", actor="ann"))

@@ -10,6 +10,7 @@ import pytest
 from fleetcron.errors import StoreUnavailable
 from fleetcron.model.control import Wish
 from fleetcron.model.outcome import Succeeded
+from fleetcron.model.ping import Told
 from fleetcron.policy.choose import choose
 from fleetcron.store.claims import Claim
 from fleetcron.store.ends import Ended
@@ -45,12 +46,14 @@ VERBS: Final[dict[str, Callable[[Store], Awaitable[Any]]]] = {
     "AttemptOutput.append": lambda s: s.output.append("n1", [Piece(1, 1, 0, "x")], [Mark(1, 1, 0.5, "half")]),
     "Sweeping.sweep": lambda s: s.sweeping.sweep(0),
     "Steering.trigger": lambda s: s.steering.trigger(("t1", "a"), None, actor="ann", key="k"),
+    "Steering.enqueue": lambda s: s.steering.enqueue(("t1", "a"), None, actor="app", key="k"),
     "Steering.cancel": lambda s: s.steering.cancel([1], None, actor="ann"),
     "Steering.replay": lambda s: s.steering.replay([1], actor="ann"),
     "Steering.replay_many": lambda s: s.steering.replay_many(DeadFilter(), actor="ann"),
     "Steering.discard": lambda s: s.steering.discard([1], "old", actor="ann"),
     "ControlRecords.switch": lambda s: s.controls.switch(Wish("tenant", "t1", 0, reason="test"), actor="ann"),
     "ControlRecords.release": lambda s: s.controls.release("tenant", "t1", actor="ann"),
+    "Pings.note": lambda s: s.pings.note("t1", "a", Told("end", 0, ping_id="p")),
     "LimitRecords.put_tenant": lambda s: s.limits.put_tenant("t1", {"weight": 2}, actor="ann"),
     "LimitRecords.delete_tenant": lambda s: s.limits.delete_tenant("t1", actor="ann"),
     "LimitRecords.put_pool": lambda s: s.limits.put_pool("p1", {"slots": 2}, actor="ann"),
