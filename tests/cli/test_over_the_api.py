@@ -75,7 +75,7 @@ runs show 2; runs log 1; runs log 1 --attempt 1; runs log 2; runs log 1 --follow
 why 1; why 2; why ok@2030-01-01T02:00:00Z; why ok@2031-01-01T01:00:00Z
 dead; dead --job bad; dead --type nothing; dead show 2; dead replay --all --dry-run
 dead discard --all --dry-run --reason x; ledger; ledger --job ok; events --limit 3; events --job ok --kind job_created
-tenants; tenants show acme; pools; holds; keys; keys --role admin; nodes; shards
+tenants; tenants show acme; pools; holds; keys; keys --role admin; nodes; shards; top --once; top --once --limit 1
 jobs backfill ok --from 2025-01-01 --to 2026-01-02 --dry-run; runs cancel --job ok --dry-run
 """
 MISTAKES = """
@@ -94,7 +94,7 @@ def commands(block: str) -> list[list[str]]:
 def moving(document: Any) -> Any:
     """Without what has moved between two looks: leases are renewed, nodes and keys are seen again."""
     if isinstance(document, dict):
-        gone = ("now", "seen_at", "expires_at", "clock_ahead_ms", "last_used_at")
+        gone = ("now", "seen_at", "expires_at", "clock_ahead_ms", "last_used_at", "at" if "now" in document else "")
         return {name: moving(value) for name, value in document.items() if name not in gone}
     return [moving(each) for each in document] if isinstance(document, list) else document
 
@@ -280,8 +280,23 @@ def test_what_only_an_api_can_say(fleet: Fleet) -> None:
     assert "is a database" in wrong("jobs", FLEETCRON_API_URL="sqlite:///x.db")
     assert "names the key that asks" in wrong("jobs", "pause", "ok", "--by", "me")
     assert "exclude each other" in fleet.database("jobs", "--api", fleet.url, "--database", "x", code=2).stderr
-    for line in ("migrate", "simulate --past", "config show", "shards --set 4", "tenants signing-key acme"):
+    before = sorted(path.name for path in fleet.folder.path.iterdir())
+    for line in (
+        "migrate", "simulate --past", "shards --set 4", "tenants signing-key acme", "serve", "scheduler", "worker",
+        "api", "import crontab tab --apply",
+    ):  # fmt: skip
         assert "works on the database itself" in fleet.database(*line.split(), "--api", fleet.url, code=2).stderr, line
+        told = wrong(*line.split(), code=2).replace("\n", " ")
+        assert "FLEETCRON_API_URL names an API: say --database URL, or set FLEETCRON_DATABASE_URL" in told, line
+    assert "works on the database itself" in fleet.database("config", "show", "--api", fleet.url, code=2).stderr
+    assert "store.url" in fleet.api("config", "show").stdout, "which is about this machine, and about no database"
+    assert sorted(path.name for path in fleet.folder.path.iterdir()) == before
+    # who names both means the database where only that will do
+    assert fleet.api("migrate", "--status", FLEETCRON_DATABASE_URL="sqlite:///fleetcron.db").stdout
+    # Tab asks the API too, and whoever gets no answer sees none
+    asked = {"_FLEETCRON_COMPLETE": "bash_complete", "COMP_WORDS": "fleetcron jobs show o", "COMP_CWORD": "3"}
+    assert "ok" in fleet.api(**asked).stdout
+    assert "ok" not in fleet.api(**asked, FLEETCRON_API_URL="http://127.0.0.1:9").stdout
     # the flag before the name of the subcommand, a key in a file, and the database that a flag names
     (fleet.folder.path / "key").write_text(fleet.key)
     told = fleet.database("jobs", "--api", fleet.url, "show", "ok", FLEETCRON_API_KEY_FILE="key")

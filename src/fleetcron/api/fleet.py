@@ -8,7 +8,7 @@ from fleetcron.api import fleet_shapes as shapes
 from fleetcron.api.access import Tenant, TheCaller, TheContext
 from fleetcron.api.context import Context
 from fleetcron.api.jobs import tenant_in
-from fleetcron.api.parameters import CalendarBody
+from fleetcron.api.parameters import CalendarBody, Limit
 from fleetcron.api.problems import not_found, wrong
 from fleetcron.api.routing import needs, router
 from fleetcron.model.access import Role
@@ -21,6 +21,7 @@ from fleetcron.views.asking import answer
 from fleetcron.views.calendars import stored_calendars
 from fleetcron.views.fleet import changed_json, fleet_json, limited_json, pool_json
 from fleetcron.views.instants import as_json as instant_json
+from fleetcron.views.top import top, top_json
 
 routes = router("fleet")
 _DAY_MS: Final = 24 * 3_600_000
@@ -146,6 +147,13 @@ async def list_shards(context: TheContext, caller: TheCaller) -> dict[str, Any]:
     caller.needs_fleet()
     told = fleet_json(await context.store.shards.view(), await context.store.shards.number())
     return {"shards": told["shards"], "leases": told["leases"]}
+
+
+@routes.get("/top", response_model=shapes.Top, summary="The fleet at a glance", **needs(Role.VIEWER))
+async def get_top(context: TheContext, caller: TheCaller, limit: Limit = 10) -> dict[str, Any]:
+    """Pools, nodes, what runs, and what has failed lately; `limit` is for runs and failures, of each."""
+    caller.needs_fleet()
+    return top_json(await top(context.store, limit))
 
 
 # -- calendars

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from fleetcron.api.parameters import Shown
+from fleetcron.api.run_shapes import DeadLetter, Run
 from fleetcron.model.access import Role
 
 
@@ -111,6 +112,26 @@ class Fleet(Shown):
 class Shards(Shown):
     shards: int | None
     leases: list[Lease]
+
+
+class BusyPool(Pool):
+    lag_seconds: float | None = Field(description="how long the first run of its queue has waited for a free slot")
+
+
+class RunningRun(Run):
+    attempt_started_at: str | None = Field(description="of the attempt that runs; `started_at` is that of the first")
+
+
+class Top(Fleet):
+    """Of runs and failures only so many as were asked for; `in_flight` counts them all."""
+
+    at: str
+    in_flight: int
+    queued: int
+    pools: list[BusyPool]
+    running: list[RunningRun] = Field(description="the one that runs longest comes first")
+    retrying: list[Run]
+    dead: list[DeadLetter] = Field(description="the newest first")
 
 
 class Calendar(Shown):

@@ -1,12 +1,15 @@
 """`fleetcron completion`: the lines that teach a shell to complete our commands, options and the names of jobs."""
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.shell_completion import get_completion_class
 
 from fleetcron.cli.lazy import COMPLETE
+
+if TYPE_CHECKING:
+    from fleetcron.cli.connection import Database
 
 _INSTALL: Final = {
     "bash": 'eval "$(fleetcron completion bash)"       # into ~/.bashrc',
@@ -38,29 +41,39 @@ def job_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 
 def _names(ctx: click.Context, incomplete: str) -> list[str]:
-    import asyncio
-
-    from fleetcron.cli.connection import Database, opened
-    from fleetcron.store.jobs import JobFilter
-    from fleetcron.store.store import Store
+    from fleetcron.cli.connection import Database
 
     tenant, slash, begun = incomplete.rpartition("/")
-    wanted = JobFilter(tenant=tenant or None, text=begun.lower() or None)
+    database = Database(_said(ctx, "database"), _said(ctx, "config_file"), _said(ctx, "api"))
+    ask = _of_store if database.there is None else _of_api
+    found = ask(database, tenant or None, begun.lower() or None)
+    shown = [f"{tenant}/{name}" if slash or tenant != "default" else name for tenant, name in found]
+    return [name for name in shown if name.startswith(incomplete)]
 
-    async def names(store: Store) -> list[str]:
-        found = [line.job.definition for line in await store.jobs.list(wanted, _MOST)]
-        shown = [each.seed if slash or each.tenant != "default" else each.name for each in found]
-        return [name for name in shown if name.startswith(incomplete)]
 
-    database = Database(_said(ctx, "database"), _said(ctx, "config_file"))
+def _of_store(database: "Database", tenant: str | None, text: str | None) -> list[tuple[str, str]]:
+    import asyncio
+
+    from fleetcron.cli.connection import opened
+    from fleetcron.store.jobs import JobFilter
+
     config = database.config()
     config = replace(config, store=replace(config.store, deadline_s=_PATIENCE_S))
 
-    async def main() -> list[str]:
+    async def main() -> list[tuple[str, str]]:
         async with asyncio.timeout(_PATIENCE_S), opened(config) as store:
-            return await names(store)
+            found = await store.jobs.list(JobFilter(tenant=tenant, text=text), _MOST)
+        return [(line.job.definition.tenant, line.job.definition.name) for line in found]
 
     return asyncio.run(main())
+
+
+def _of_api(database: "Database", tenant: str | None, text: str | None) -> list[tuple[str, str]]:
+    from fleetcron.client.blocking import Client
+
+    with Client(database.there, timeout=_PATIENCE_S, tries=1, patience=_PATIENCE_S) as client:
+        found = client.jobs.page(tenant=tenant, text=text, limit=_MOST)
+    return [(each["tenant"], each["name"]) for each in found["jobs"]]
 
 
 def _said(ctx: click.Context | None, name: str) -> Any:

@@ -11,11 +11,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 from click.core import ParameterSource
 
+from fleetcron.cli.place import API_VARIABLE, api_of
 from fleetcron.clock import SystemClock
 from fleetcron.config import Config, load
 from fleetcron.config.sources import FILE_VARIABLE
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-API_VARIABLE: Final = "FLEETCRON_API_URL"
 DEFAULT_FILE = Path("fleetcron.toml")
 _FLAGS = {"store.url": "database", "worker.pools": "pool"}  # those that are not called like their setting
 
@@ -42,8 +42,23 @@ class Database:
     file: str | None = None
     api: str | None = None
 
+    @property
+    def there(self) -> str | None:
+        """The API, if that is where to look."""
+        return api_of(self.api, self.url)
+
     def config(self, flags: Mapping[str, object] | None = None) -> Config:
-        """The settings of this command. A `fleetcron.toml` in this folder counts, unless another file is named."""
+        """The settings of a command that works on the database. Who names only an API does not mean a file here."""
+        found = self.settings(flags)
+        if self.there is not None and not is_named(found):
+            raise click.UsageError(
+                f"'{click.get_current_context().command_path}' works on the database itself, and {API_VARIABLE} names"
+                " an API: say --database URL, or set FLEETCRON_DATABASE_URL."
+            )
+        return found
+
+    def settings(self, flags: Mapping[str, object] | None = None) -> Config:
+        """The settings of this machine. A `fleetcron.toml` in this folder counts, unless another file is named."""
         if self.api is not None:
             raise click.UsageError(
                 f"'{click.get_current_context().command_path}' works on the database itself, which no API gives away:"
@@ -76,15 +91,14 @@ class Database:
             return of_api(client)
 
     def client(self, timeout_s: float = 30) -> "Client | None":
-        """Whoever asks the API, if that is where to look. FLEETCRON_API_URL counts unless --database is given."""
-        api = self.api or (os.environ.get(API_VARIABLE) if self.url is None else None)
-        if not api:
+        """Whoever asks the API, if that is where to look."""
+        if self.there is None:
             return None
         from fleetcron.client.blocking import Client  # who asks a database does without it
 
         if click.get_current_context().get_parameter_source("by") is ParameterSource.COMMANDLINE:
             raise click.UsageError("--by: over an API the history names the key that asks. Leave it out.")
-        return Client(api, timeout=timeout_s)
+        return Client(self.there, timeout=timeout_s)
 
 
 @asynccontextmanager
@@ -106,6 +120,11 @@ async def opened(config: Config, tables: Literal["needed", "made", "any"] = "nee
         yield store
     finally:
         await store.close()
+
+
+def is_named(config: Config) -> bool:
+    """Whether anybody has said where the database is: a flag, the environment or a file."""
+    return config.source_of("store.url") != "default"
 
 
 def _as_flag(mistake: Mistake) -> Mistake:

@@ -83,6 +83,8 @@ def import_options(function: Command) -> Command:
             database=values.pop("database"),
             as_json=values.pop("as_json"),
         )
+        if wants_apply:
+            outcome.database.config()  # whoever cannot reach the database is told before the plan, not after it
         ping = ping_command(outcome.database) if shadow else ""
         wish = Wish(tenant, pool, prefix, defaults, _instant(hand_over), shadow, ping)
         plan: Plan = function(wish=wish, **values)

@@ -17,7 +17,7 @@ def command() -> None:
 @json_option
 def show(database: Database, as_json: bool) -> None:
     """Show every setting with its value and its source; passwords are masked."""
-    shown = database.config().shown()
+    shown = database.settings().shown()
     if as_json:
         print_json({"settings": [each._asdict() for each in shown]})
         return

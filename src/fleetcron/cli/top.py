@@ -1,28 +1,27 @@
 """`fleetcron top`: the whole fleet on one screen, again and again."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.limits import used, waiting
-from fleetcron.cli.moments import distance
+from fleetcron.cli.moments import distance, ms_of
 from fleetcron.cli.tables import coloured, numbered, printable, shortened, table
 from fleetcron.cli.watching import INTERVAL, SECONDS, watched
 from fleetcron.cli.when import json_option, print_json
-from fleetcron.model.run import RunLine
-from fleetcron.store.limits import PoolLine
-from fleetcron.store.nodes import SeenNode
-from fleetcron.store.steering import DeadLetter
+from fleetcron.store.store import Store
 from fleetcron.times.durations import rough_text
-from fleetcron.views.fleet import pool_json
-from fleetcron.views.top import Top, top, top_json
+from fleetcron.views.top import top, top_json
 
 _POOL = ("POOL", "WORKERS", "RUNNING", "WAITING", "LAG")
 _NODE = ("NODE", "", "SEEN", "ROLES", "VERSION")
 _RUN = ("RUN", "JOB", "SINCE", "TRY", "NODE", "ABOUT")
 _FAILURE = ("FAILED", "JOB", "", "WHEN", "ERROR")
 _WIDTH = 60
+_MOST: Final = 500  # that one answer of an API gives
 
 
 @click.command("top")
@@ -31,7 +30,7 @@ _WIDTH = 60
 )
 @click.option("--once", is_flag=True, help="Look once, and end.")
 @click.option(
-    "--limit", default=10, show_default=True, type=click.IntRange(1, 1000), help="Runs and failures at most, of each."
+    "--limit", default=10, show_default=True, type=click.IntRange(1, _MOST), help="Runs and failures at most, of each."
 )
 @database_options
 @json_option
@@ -42,10 +41,13 @@ def command(database: Database, interval: float, once: bool, limit: int, as_json
     one line, or a single one with --once.
     """
 
+    async def of_store(store: Store) -> Doc:
+        return top_json(await top(store, limit))
+
     def show() -> None:
-        found = database.run(lambda store: top(store, limit))
+        found = database.ask(of_store, lambda client: client.top(limit=limit))
         if as_json:
-            print_json(top_json(found))
+            print_json(found)
         else:
             click.echo("\n\n".join(_parts(found)))
 
@@ -55,81 +57,82 @@ def command(database: Database, interval: float, once: bool, limit: int, as_json
         watched(show, interval, as_json=as_json)
 
 
-def _parts(found: Top) -> list[str]:
-    alive = sum(seen.alive for seen in found.view.nodes)
+def _parts(found: Doc) -> list[str]:
+    now_ms = ms_of(found["now"])
+    alive = sum(node["alive"] for node in found["nodes"])
     said = [
-        f"{numbered(alive, 'node')} alive, {found.in_flight:,} running, {found.queued:,} waiting"
+        f"{numbered(alive, 'node')} alive, {found['in_flight']:,} running, {found['queued']:,} waiting"
         + ("" if alive else "; nothing is planned and nothing runs: fleetcron serve")
     ]
-    if found.pools:
-        said.append(table(_POOL, [_pool(line, found) for line in found.pools]))
-    if found.view.nodes:
-        said.append(table(_NODE, [_node(seen, found.now_ms) for seen in found.view.nodes]))
-    if found.running:
-        said.append(table(_RUN, [_run(line, found.now_ms) for line in found.running]))
-        if found.in_flight > len(found.running):
-            said[-1] += f"\n{found.in_flight - len(found.running):,} more: --limit, or fleetcron runs --state running"
-    failures = _failures(found.retrying, found.dead, found.now_ms)
+    if found["pools"]:
+        said.append(table(_POOL, [_pool(pool) for pool in found["pools"]]))
+    if found["nodes"]:
+        said.append(table(_NODE, [_node(node, now_ms) for node in found["nodes"]]))
+    if found["running"]:
+        said.append(table(_RUN, [_run(run, now_ms) for run in found["running"]]))
+        more = found["in_flight"] - len(found["running"])
+        if more > 0:
+            said[-1] += f"\n{more:,} more: --limit, or fleetcron runs --state running"
+    failures = _failures(found["retrying"], found["dead"], now_ms)
     if failures:
         said.append(table(_FAILURE, failures))
     return said
 
 
-def _pool(line: PoolLine, found: Top) -> list[str]:
-    lag_ms = found.lag_ms(line)
-    slots = line.worker_slots if line.pool.slots is None else min(line.pool.slots, line.worker_slots)
-    lag = "" if lag_ms is None else rough_text(lag_ms)
+def _pool(pool: Doc) -> list[str]:
+    lag_s, own, there = pool["lag_seconds"], pool["slots"], pool["worker_slots"]
+    lag = "" if lag_s is None else rough_text(round(lag_s * 1000))
     return [
-        line.pool.name,
-        f"{line.workers:,}" if line.workers or not line.usage.queued else click.style("none", fg="red"),
-        used(line.usage.in_flight, slots),
-        waiting(pool_json(line)),
-        click.style(lag, fg="red") if lag_ms is not None and lag_ms >= 60_000 else lag,
+        pool["name"],
+        f"{pool['workers']:,}" if pool["workers"] or not pool["queued"] else click.style("none", fg="red"),
+        used(pool["in_flight"], there if own is None else min(own, there)),
+        waiting(pool),
+        click.style(lag, fg="red") if lag_s is not None and lag_s >= 60 else lag,
     ]
 
 
-def _node(seen: SeenNode, now_ms: int) -> list[str]:
-    node = seen.node
-    state = coloured("alive" if seen.alive else "silent")
-    return [printable(node.node_id), state, distance(seen.seen_ms, now_ms), ",".join(node.roles), node.version]
+def _node(node: Doc, now_ms: int) -> list[str]:
+    state = coloured("alive" if node["alive"] else "silent")
+    seen = distance(ms_of(node["seen_at"]), now_ms)
+    return [printable(node["node_id"]), state, seen, ",".join(node["roles"]), node["version"]]
 
 
-def _run(line: RunLine, now_ms: int) -> list[str]:
-    far = "" if line.progress is None else f"{line.progress:.0%} "
-    about = f"asked to stop: {line.cancel}" if line.cancel else f"{far}{line.note or ''}"
-    since = line.begun_ms if line.begun_ms is not None else now_ms
+def _run(run: Doc, now_ms: int) -> list[str]:
+    far = "" if run["progress"] is None else f"{run['progress']:.0%} "
+    about = f"asked to stop: {run['asked_to_stop']}" if run["asked_to_stop"] else f"{far}{run['note'] or ''}"
+    since = run["attempt_started_at"]
     return [
-        str(line.run.run_id),
-        line.job,
-        rough_text(max(0, now_ms - since)),
-        str(line.run.attempt),
-        printable(line.node_id or ""),
+        str(run["run_id"]),
+        f"{run['tenant']}/{run['name']}",
+        rough_text(0 if since is None else max(0, now_ms - ms_of(since))),
+        str(run["attempt"]),
+        printable(run["node_id"] or ""),
         shortened(printable(about.strip()), _WIDTH),
     ]
 
 
-def _failures(retrying: Sequence[RunLine], dead: Sequence[DeadLetter], now_ms: int) -> list[list[str]]:
+def _failures(retrying: Sequence[Doc], dead: Sequence[Doc], now_ms: int) -> list[list[str]]:
     """What is tried again, and what is not."""
-    again = [
-        [str(line.run.run_id), line.job, coloured("retrying"), _again(line, now_ms), _short(line.run.reason or "")]
-        for line in retrying
-    ]
+    again = [[*_failed(run, "retrying"), _again(run, now_ms), _short(run["reason"] or "")] for run in retrying]
     return again + [
         [
-            str(each.run_id),
-            f"{each.tenant}/{each.name}",
-            coloured("dead"),
-            distance(each.finished_ms, now_ms),
-            _short(f"{each.error_code or '-'}: {each.error_text or ''}".removesuffix(": ")),
+            *_failed(each, "dead"),
+            distance(ms_of(each["died_at"]), now_ms),
+            _short(f"{each['error']['code'] or '-'}: {each['error']['text'] or ''}".removesuffix(": ")),
         ]
         for each in dead
     ]
 
 
-def _again(line: RunLine, now_ms: int) -> str:
-    if line.next_ms is None:
+def _failed(run: Doc, state: str) -> list[str]:
+    return [str(run["run_id"]), f"{run['tenant']}/{run['name']}", coloured(state)]
+
+
+def _again(run: Doc, now_ms: int) -> str:
+    if run["next_try"] is None:
         return ""
-    return f"again {distance(line.next_ms, now_ms)}" if line.next_ms > now_ms else "due again"
+    next_ms = ms_of(run["next_try"])
+    return f"again {distance(next_ms, now_ms)}" if next_ms > now_ms else "due again"
 
 
 def _short(text: str) -> str:

@@ -218,6 +218,11 @@ class System(Noun[F]):
         """The figures of the last day."""
         return Call(query={"tenant": self.of(tenant)})
 
+    @verb("GET", "/top")
+    def top(self, *, limit: int | None = None) -> Call[shapes.Top]:
+        """Pools, nodes, what runs, and what has failed lately; of runs and failures `limit` at most, of each."""
+        return Call(query={"limit": limit})
+
     @verb("GET", "/nodes")
     def nodes(self) -> Call[shapes.Fleet]:
         """Who lives, and who plans which shard."""

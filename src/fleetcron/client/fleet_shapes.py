@@ -2,6 +2,8 @@
 
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from fleetcron.client.run_shapes import DeadLetter, Run
+
 Role: TypeAlias = Literal["viewer", "operator", "admin", "worker", "ping"]
 Scope: TypeAlias = Literal["tenant", "pool", "type"]
 KeyState: TypeAlias = Literal["active", "expired", "revoked"]
@@ -110,6 +112,24 @@ class Fleet(TypedDict):
 class Shards(TypedDict):
     shards: int | None
     leases: list[Lease]
+
+
+class BusyPool(Pool):
+    lag_seconds: float | None
+
+
+class RunningRun(Run):
+    attempt_started_at: str | None
+
+
+class Top(Fleet):
+    at: str
+    in_flight: int
+    queued: int
+    pools: list[BusyPool]
+    running: list[RunningRun]
+    retrying: list[Run]
+    dead: list[DeadLetter]
 
 
 class Calendar(TypedDict):

@@ -63,14 +63,13 @@ def top_json(found: Top) -> dict[str, Any]:
         "queued": found.queued,
         "pools": [{**pool_json(line), "lag_seconds": _seconds(lags[line.pool.name])} for line in found.pools],
         **fleet_json(found.view, found.shards),
-        "running": _lines(found.running, found.now_ms),
-        "retrying": _lines(found.retrying, found.now_ms),
+        "running": [
+            {**line_json(line, found.now_ms, {}), "attempt_started_at": instant_json(line.begun_ms)}
+            for line in found.running
+        ],
+        "retrying": [line_json(line, found.now_ms, {}) for line in found.retrying],
         "dead": [dead_json(each) for each in found.dead],
     }
-
-
-def _lines(lines: Sequence[RunLine], now_ms: int) -> list[dict[str, Any]]:
-    return [line_json(line, now_ms, {}) for line in lines]
 
 
 def _seconds(ms: int | None) -> float | None:
