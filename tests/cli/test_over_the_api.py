@@ -2,9 +2,13 @@
 
 import json
 import re
+import socket
+import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +262,124 @@ def test_mistakes_are_told_alike(fleet: Fleet) -> None:
     for words in commands(MISTAKES):
         here, there = fleet.database(*words, code=2), fleet.api(*words, code=2)
         assert hidden.sub("", there.stderr) == hidden.sub("", here.stderr), words
+
+
+def test_a_ping_never_keeps_its_command(fleet: Fleet, tmp_path: Path) -> None:
+    """The same words and exit codes both ways; whatever the API says, or does not say, the command has run."""
+    fleet.folder.write("shadow.yaml", "jobs: [{name: old, schedule: {every: 300d}, run: {command: [x]}, shadow: true}]")
+    fleet.api("apply", "-f", "shadow.yaml")
+    pinger = fleet.api("keys", "create", "cron1", "--role", "ping", "--json").json["key"]
+    for words, code in (
+        ("old", 0), ("old --exit-code 7 --duration 90s --host web1 --id x", 7), ("old --start --id y", 0),
+        ("old -- true", 0), ("old -- sh -c kill\t-9\t$$", 137), ("old -- no-such-program", 127), ("ok", 1),
+        ("oldd", 2), ("oldd -q", 2), ("oldd -- true", 0),
+        ("old --host \x07", 2), ("old --until 2020-01-01T00:00:00Z -- touch late", 0),
+    ):  # fmt: skip
+        line = ["ping", *(word.replace("\t", " ") for word in words.split(" "))]
+        here, there = fleet.database(*line, code=code), fleet.api(*line, code=code)
+        assert (there.stdout, there.stderr) == (here.stdout, here.stderr), words
+        if "oldd" not in words:
+            assert fleet.api(*line, code=code, FLEETCRON_API_KEY=pinger).stderr == here.stderr, words
+    assert "there is no job oldd" in fleet.api("ping", "oldd", code=2, FLEETCRON_API_KEY=pinger).stderr
+    fleet.api("ping", "old", "--id", "z", "--host", "web9", "--duration", "90s", "--exit-code", "3", code=3)
+    with closing(sqlite3.connect(fleet.folder.path / "fleetcron.db")) as noted:
+        [[*row]] = noted.execute("SELECT host, exit_code, finished_ms - started_ms FROM pings WHERE ping_id = 'z'")
+    assert row == ["web9", 3, 90_000]
+    silent = socket.create_server(("127.0.0.1", 0))
+    hangs = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    for said, wrong in (
+        ("onnection refused", {"FLEETCRON_API_URL": "http://127.0.0.1:9"}),
+        ("is a database", {"FLEETCRON_API_URL": "sqlite:///fleetcron.db"}),
+        ("key", {"FLEETCRON_API_KEY": "fck_wrong"}),
+        ("cannot be read", {"FLEETCRON_API_KEY": "", "FLEETCRON_API_KEY_FILE": "nowhere"}),
+    ):
+        told = fleet.api("ping", "old", "--", "sh", "-c", f"echo ran >> {tmp_path}/log; exit 5", code=5, **wrong)
+        assert told.stdout == ""
+        assert told.stderr.count("lost: ") == 2, "its start and its end"
+        assert said in told.stderr, told.stderr
+        assert fleet.api("ping", "old", "-q", "--", "true", **wrong).stderr == ""
+    # whoever knows only the API imports lines that ping it; the key is for the environment of the crontab
+    fleet.folder.write("tab", "# old\n0 2 * * * /srv/old\n")
+    fleet.api("import", "crontab", "tab", "--shadow", "--pings", "new", "-o", "old.yaml")
+    assert f"ping --api {fleet.url} old --" in (fleet.folder.path / "new" / "tab").read_text()
+    named = {"FLEETCRON_DATABASE_URL": "sqlite:///fleetcron.db"}
+    fleet.api("import", "crontab", "tab", "--shadow", "--pings", "other", "-o", "old.yaml", **named)
+    assert "ping --database sqlite:///" in (fleet.folder.path / "other" / "tab").read_text()
+    # the real command: it leaves although a thread of it still waits for an answer
+    env = {"FLEETCRON_API_URL": hangs, "FLEETCRON_API_KEY": fleet.key}
+    line = ["ping", "old", "--timeout", "200ms", "--", "sh", "-c", f"echo ran >> {tmp_path}/log; exit 5"]
+    told = Folder(fleet.folder.path)(*line, code=5, **env)
+    assert "the API has not answered within 0.2 s" in told.stderr
+    silent.close()
+    assert (tmp_path / "log").read_text() == "ran\n" * 5
+
+
+SHADOWS = "jobs: [{}]"
+SHADOW = '{{name: {}, schedule: {{cron: "0 {} * * *", timezone: Asia/Tokyo}}, run: {{command: [x]}}, shadow: true}}'
+DAY_S = 86_400
+
+
+def test_jobs_in_shadow_are_compared_and_handed_over_alike(fleet: Fleet) -> None:
+    """Jobs of three days ago, whose ticks come at the other end of the day; `same-*` have all their pings."""
+    hour, now_s = (time.gmtime().tm_hour + 12 + 9) % 24, time.time()
+    twins = ("same-1", "same-2", "misses", "silent")
+    fleet.folder.write("shadows.yaml", SHADOWS.format(", ".join(SHADOW.format(name, hour) for name in twins)))
+    fleet.database("apply", "-f", "shadows.yaml", shift_s=-3 * DAY_S)
+    with Client(fleet.url, key=fleet.key) as client:
+        while sum(client.shadow.get(name)["ticks"] for name in twins) < 3 * len(twins):
+            pass  # the node plans them
+    tick_s = (int(now_s) // DAY_S) * DAY_S + (hour - 9) % 24 * 3600
+    ticks = [at for at in range(tick_s - 4 * DAY_S, tick_s + DAY_S, DAY_S) if now_s - 3 * DAY_S < at < now_s]
+    assert len(ticks) == 3
+    for name, which in (("same-1", ticks), ("same-2", ticks), ("misses", ticks[1:])):
+        for at in which:
+            fleet.database("ping", name, "--start", "--host", "web1", shift_s=int(at - now_s) + 30)
+    fleet.database("ping", "misses", "--host", "web2", "--exit-code", "4", code=4)
+
+    def alike(*words: str, code: int = 0) -> Any:
+        here, there = fleet.database(*words, "--json", code=code), fleet.api(*words, "--json", code=code)
+        gone = ("since", "until", "done", "revision")
+        told = [
+            [{k: v for k, v in job.items() if k not in gone} for job in each.json["jobs"]] for each in (here, there)
+        ]
+        assert told[0] == told[1], words
+        drawn = [call(*words, code=code) for call in (fleet.database, fleet.api)]
+        assert drawn[0].stdout == drawn[1].stdout, words
+        return there.json["jobs"]
+
+    def refused(line: str) -> str:
+        here, there = fleet.database(*line.split(), code=2), fleet.api(*line.split(), code=2)
+        assert here.stderr == there.stderr, line
+        return str(there.stderr)
+
+    found = {each["name"]: each for each in alike("shadow", "--since", "5d", code=1)}
+    assert [found[name]["verdict"] for name in twins] == ["same", "same", "differs", "differs"]
+    assert [found["misses"][kind] for kind in ("missed", "doubled", "failed")] == [1, 1, 1]
+    assert found["same-1"]["timezone"] == "Asia/Tokyo"
+    assert "+09:00" in fleet.api("shadow", "misses", "default/silent", code=1).stdout
+    alike("shadow", "misses", "silent", "misses", code=1)
+    alike("shadow", "same-1")
+    assert "Name the instant yourself" in refused("shadow --hand-over silent")
+    assert "is not in shadow" in refused("shadow --hand-over ok")
+    assert "has passed" in refused("shadow --hand-over silent --at 2020-01-01T00:00:00Z")
+    assert "did you mean default/silent" in refused("shadow silnt")
+    assert "did you mean default/silent" in refused("shadow --back silnt")
+    assert "is not an instant" in refused("shadow --hand-over silent --at soon")
+    # each way one of the twins; then, repeated, both say of either that it is done
+    first = fleet.database("shadow", "--hand-over", "same-1").stdout
+    assert fleet.api("shadow", "--hand-over", "same-2").stdout == first.replace("same-1", "same-2")
+    alike("shadow", "--hand-over", "same-1", "same-2")
+    alike("shadow", "--hand-over", "silent", "--at", "2099-01-01T00:00:00Z")
+    assert "key:" in fleet.api("jobs", "history", "same-2").stdout, "who did it"
+    back = fleet.database("shadow", "--back", "same-1").stdout
+    assert fleet.api("shadow", "--back", "same-2").stdout == back.replace("same-1", "same-2")
+    assert {each["name"] for each in fleet.api("shadow", "--hand-over", "--all", "--json").json["jobs"]} == {
+        "same-1", "same-2"
+    }  # fmt: skip
+    assert [each["done"] for each in alike("shadow", "--hand-over", "--all")] == ["unchanged"] * 2
+    viewer = fleet.database("keys", "create", "sue", "--role", "viewer", "--json").json["key"]
+    told = fleet.api("shadow", "--back", "same-1", code=2, FLEETCRON_API_KEY=viewer)
+    assert "takes the role operator" in told.stderr
 
 
 def test_what_only_an_api_can_say(fleet: Fleet) -> None:

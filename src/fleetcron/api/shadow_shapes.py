@@ -63,6 +63,7 @@ class Comparison(Shown):
     words: str
     hand_over_at: str | None = Field(description="when to hand it over, if it is the same so far; or when it is or was")
     hand_over_local: str | None
+    timezone: str = Field(description="in which people read its instants")
     differences: list[Difference] = Field(description="the newest first, 100 at most")
 
 
@@ -80,4 +81,5 @@ class Handed(Shown):
     at: str | None
     last_before: str | None = Field(description="the last tick before the change: of whoever had it until then")
     first_after: str | None
+    timezone: str = Field(description="in which people read its instants")
     open_runs: int = Field(description="runs of ours that have not ended, of a job that was put into shadow")

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from fleetcron.cli.connection import DEFAULT_FILE, Database, database_options, sqlite_path
+from fleetcron.cli.connection import DEFAULT_FILE, Database, database_options, is_named, sqlite_path
 from fleetcron.cli.imported import Outcome, finish
 from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.names import by_option
@@ -108,9 +108,12 @@ def _instant(text: str | None) -> int | None:
 
 
 def ping_command(database: Database) -> str:
-    """How a crontab calls us: it has another folder, another PATH and no settings. A password is no text for it."""
+    """How a crontab calls us: it has another folder, another PATH and no settings. A password is no text for it, and
+    neither is the key of an API."""
     found = shutil.which("fleetcron")
     program = [*([found] if found else [sys.executable, "-m", "fleetcron"]), "ping"]
+    if database.there is not None and (database.api is not None or not is_named(database.settings())):
+        return shlex.join([*program, "--api", database.there]).replace("%", "\\%")
     file = database.file or (str(DEFAULT_FILE) if DEFAULT_FILE.exists() else None)
     if file is not None:
         program += ["--config", str(Path(file).resolve())]

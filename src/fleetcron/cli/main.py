@@ -109,9 +109,10 @@ def exit_code_of(error: FleetcronError | OSError) -> int:
 
 def one_line(error: FleetcronError | OSError) -> str:
     """For a log: what went wrong, and nothing about what to do."""
-    if isinstance(error, DefinitionError | ConfigError):
+    if isinstance(error, DefinitionError | ConfigError | ApiError) and error.mistakes:
         return "; ".join(harmless(f"{mistake.pointer}: {mistake.message}") for mistake in error.mistakes)
-    return harmless(error.message if isinstance(error, StoreError) else str(error)).replace("\n", " ")
+    message = error.message if isinstance(error, StoreError) else error.detail if isinstance(error, ApiError) else error
+    return harmless(str(message)).replace("\n", " ")
 
 
 def print_error(error: ScheduleError, colour: bool | None) -> None:

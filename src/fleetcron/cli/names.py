@@ -86,11 +86,11 @@ def naming(client: "Client", text: str | None) -> Iterator[None]:
         if text is None:
             raise
         tenant, name = split_there(text)
-        tenant = tenant or client.me()["tenant"] or DEFAULT_TENANT
         try:
+            tenant = tenant or client.me()["tenant"] or DEFAULT_TENANT
             alike = [each for each in client.jobs.list(text=name, limit=_LOOKED_AT) if each["name"] == name]
             known = [f"{tenant}/{each['name']}" for each in client.jobs.list(tenant=tenant, limit=_LOOKED_AT)]
-        except FleetcronError:  # the tenant is not one of this key
+        except FleetcronError:  # the tenant is not one of this key, or it may only ping
             raise error from None
         elsewhere = [f"{each['tenant']}/{each['name']}" for each in alike[:3]]
         raise _no_such_job(tenant, name, elsewhere, known) from None

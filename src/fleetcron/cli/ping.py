@@ -1,7 +1,7 @@
 """`fleetcron ping`: the old scheduler says that it has run a job. It is called from a line of a crontab.
 
-The command of the line comes first: it is started before anything of the store is even imported, and whatever goes
-wrong with the ping is one line on standard error. A store that hangs costs the timeout, and nothing else.
+The command of the line comes first: it is started before anything of the store or of the API is even imported, and
+whatever goes wrong with the ping is one line on standard error. One that hangs costs the timeout, and nothing else.
 """
 
 import os
@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import click
 
+from fleetcron.cli.place import api_of
 from fleetcron.clock import SystemClock, utc_now
 from fleetcron.errors import ScheduleError
 from fleetcron.model.ping import LONGEST_HOST, Told
@@ -39,9 +40,10 @@ _LOST: Final = 3
 @click.option("--duration", metavar="DURATION", help="How long the command has run.")
 @click.option("--host", metavar="NAME", help="Where it ran. [default: this machine's name]")
 @click.option("--until", metavar="T", help="With a command: from this instant on, do not even run it.")
-@click.option("--timeout", metavar="DURATION", help="Give the store up after this. [default: 5s]")
+@click.option("--timeout", metavar="DURATION", help="Give the store or the API up after this. [default: 5s]")
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing, also if the ping is lost.")
 @click.option("--database", metavar="URL", help="Where the store is; as of every command.")
+@click.option("--api", metavar="URL", help="Tell this API instead, with the key of FLEETCRON_API_KEY.")
 @click.option("--config", "config_file", metavar="FILE", help="Settings; as of every command.")
 def command(name: str, line: tuple[str, ...], exit_code: int | None, until: str | None, **values: Any) -> None:
     """Say that the old scheduler has run NAME, a job in shadow.
@@ -112,13 +114,22 @@ def _leave(code: int, teller: "_Teller") -> Any:
 
 
 class _Teller:
-    """Tells the store, in a thread beside the command."""
+    """Tells the store or the API, in a thread beside the command."""
 
-    def __init__(self, name: str, host: str | None, timeout: str | None, quiet: bool, **where: str | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        host: str | None,
+        timeout: str | None,
+        quiet: bool,
+        api: str | None,
+        database: str | None,
+        config_file: str | None,
+    ) -> None:
         self.host = (host or socket.gethostname())[:LONGEST_HOST]
         self._name = name
         self._quiet = quiet
-        self._where = where
+        self._where = {"database": database, "config_file": config_file, "api": api_of(api, database)}
         self._timeout_s = self._seconds(timeout)
         self._threads: list[threading.Thread] = []
         self._code = _LOST
@@ -143,7 +154,8 @@ class _Teller:
         """The exit code of the last ping."""
         self._threads[-1].join(self._timeout_s)
         if self._threads[-1].is_alive():
-            self._say(f"lost: the store has not answered within {self._timeout_s:g} s")
+            who = "the store" if self._where["api"] is None else "the API"
+            self._say(f"lost: {who} has not answered within {self._timeout_s:g} s")
             return _LOST
         return self._code
 

@@ -2,25 +2,30 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from fleetcron.cli.asking import Doc
 from fleetcron.cli.connection import Database, database_options
-from fleetcron.cli.moments import instant_ms, local, utc, zone_of
-from fleetcron.cli.names import by_option, the_job
+from fleetcron.cli.moments import as_json as as_json_instant
+from fleetcron.cli.moments import instant_ms, local, ms_of, shown
+from fleetcron.cli.names import by_option, naming, split_there, the_job
 from fleetcron.cli.tables import numbered, printable, table
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.errors import RefusedError, ScheduleError
-from fleetcron.policy.shadow import Difference
 from fleetcron.scheduler.desk import Desk
 from fleetcron.store.jobs import JobFilter, JobLine
 from fleetcron.store.store import Store
+from fleetcron.times import zones
 from fleetcron.times.durations import rough_text
 from fleetcron.times.instants import to_ms
 from fleetcron.times.once import Once
-from fleetcron.views.shadow import Handed, Report, count, handed_json, newest, report_json, reports, words
+from fleetcron.views.shadow import Report, handed_json, report_json, reports
 from fleetcron.views.shadow import hand_over as handed_over
+
+if TYPE_CHECKING:
+    from fleetcron.client.blocking import Client
 
 _PAGE: Final = 500
 _SHOWN: Final = 20
@@ -60,31 +65,51 @@ def command(
         raise click.UsageError("say which jobs: their names, or --all" if wants == "hand-over" else "say which jobs")
     since_ms = instant_ms(since, "--since")
     if wants is None:
-        _show(database.run(lambda store: _reports(store, names, since_ms)), as_json, bool(names))
+        _show(
+            database.ask(lambda s: _documents(s, names, since_ms), lambda c: _there(c, names, since_ms)),
+            as_json,
+            bool(names),
+        )
         return
     at_ms = None if at is None else _instant(at)
-    shards = database.config().scheduler.shards
 
-    async def work(store: Store) -> list[Handed]:
-        found = await _reports(store, names, since_ms)
-        desk = Desk(store, actor=by, shards=shards)
-        if wants == "back":
-            return [await handed_over(store, desk, report.line, None) for report in found]
-        chosen = [each for each in found if not wants_all or (each.in_shadow and each.verdict == "same")]
-        return [await handed_over(store, desk, each.line, _chosen(each, at_ms)) for each in chosen]
+    async def of_store(store: Store) -> list[Any]:
+        desk = Desk(store, actor=by, shards=database.config().scheduler.shards)
+        found = [(report, report_json(report)) for report in await _reports(store, names, since_ms)]
+        return [
+            handed_json(await handed_over(store, desk, report.line, _chosen(told, wants, at_ms)))
+            for report, told in found
+            if not wants_all or _is_ready(told)
+        ]
 
-    _say(database.run(work), as_json)
+    def of_api(client: "Client") -> list[Any]:
+        found = [told for told in _there(client, names, since_ms) if not wants_all or _is_ready(told)]
+        return [_handed(client, told, _chosen(told, wants, at_ms)) for told in found]
+
+    _say(database.ask(of_store, of_api), as_json)
 
 
-def _chosen(report: Report, at_ms: int | None) -> int:
-    if at_ms is not None:
+def _is_ready(report: Doc) -> bool:
+    return bool(report["in_shadow"] and report["verdict"] == "same")
+
+
+def _chosen(report: Doc, wants: str, at_ms: int | None) -> int | None:
+    """The instant of the hand-over; none for the way back."""
+    if wants == "back" or at_ms is not None:
         return at_ms
-    if report.hand_over_ms is None:
-        definition = report.line.job.definition
-        if definition.shadow_ms is None:
-            raise RefusedError(f"{definition.seed} is not in shadow: there is nothing to hand over")
-        raise RefusedError(f"{definition.seed}: {words(report)}. Name the instant yourself if you are sure: --at T")
-    return report.hand_over_ms
+    if report["hand_over_at"] is None:
+        if report["shadow"] is False:
+            raise RefusedError(f"{_full(report)} is not in shadow: there is nothing to hand over")
+        raise RefusedError(f"{_full(report)}: {report['words']}. Name the instant yourself if you are sure: --at T")
+    return ms_of(report["hand_over_at"])
+
+
+def _full(job: Doc) -> str:
+    return f"{job['tenant']}/{job['name']}"
+
+
+async def _documents(store: Store, names: Sequence[str], since_ms: int | None) -> list[Any]:
+    return [report_json(report) for report in await _reports(store, names, since_ms)]
 
 
 async def _reports(store: Store, names: Sequence[str], since_ms: int | None) -> list[Report]:
@@ -100,6 +125,25 @@ async def _reports(store: Store, names: Sequence[str], since_ms: int | None) -> 
         after = lines[-1].job.definition.tenant, lines[-1].job.definition.name
 
 
+def _there(client: "Client", names: Sequence[str], since_ms: int | None) -> list[Any]:
+    since = as_json_instant(since_ms)
+    if not names:
+        return list(client.shadow.list(since=since))
+    found: list[Any] = []
+    for each in dict.fromkeys(names):
+        tenant, name = split_there(each)
+        with naming(client, each):
+            found.append(client.shadow.get(name, since=since, tenant=tenant))
+    return found
+
+
+def _handed(client: "Client", report: Doc, at_ms: int | None) -> Doc:
+    name, tenant = report["name"], report["tenant"]
+    if at_ms is None:
+        return client.shadow.begin(name, tenant=tenant)
+    return client.shadow.hand_over(name, as_json_instant(at_ms), tenant=tenant)
+
+
 def _instant(text: str) -> int:
     try:
         return to_ms(Once(text, "UTC", "shift", "first").at)
@@ -110,53 +154,62 @@ def _instant(text: str) -> int:
 # -- for people
 
 
-def _show(found: Sequence[Report], as_json: bool, in_detail: bool) -> None:
+def _show(found: Sequence[Doc], as_json: bool, in_detail: bool) -> None:
     if as_json:
-        print_json({"jobs": [report_json(report) for report in found]})
+        print_json({"jobs": found})
     elif not found:
         click.echo("No job is in shadow. Import some: fleetcron import crontab FILE --shadow")
     else:
         click.echo(table(_HEADS, [_row(report) for report in found]))
         for report in found if in_detail else ():
-            for difference in newest(report.compared, _SHOWN):
-                click.echo(f"{report.line.job.definition.seed}: {_difference(difference, report)}")
-    if any(report.verdict == "differs" for report in found):
+            for difference in report["differences"][:_SHOWN]:
+                click.echo(f"{_full(report)}: {_difference(difference, report)}")
+    if any(report["verdict"] == "differs" for report in found):
         sys.exit(1)
 
 
-def _row(report: Report) -> list[str]:
-    compared, counts, delays = report.compared, count(report.compared), report.compared.delays_ms()
-    definition = report.line.job.definition
-    colour = {"same": "green", "differs": "red", "nothing yet": "yellow"}[report.verdict]
-    numbers = [f"{counts[kind]:,}" if counts[kind] else "" for kind in ("missed", "doubled", "unexpected", "failed")]
+def _row(report: Doc) -> list[str]:
+    colour = {"same": "green", "differs": "red", "nothing yet": "yellow"}[report["verdict"]]
+    numbers = [f"{report[kind]:,}" if report[kind] else "" for kind in ("missed", "doubled", "unexpected", "failed")]
     return [
-        definition.seed,
-        f"{len(compared.ticks):,}",
-        f"{compared.matched:,}",
+        _full(report),
+        f"{report['ticks']:,}",
+        f"{report['matched']:,}",
         *numbers,
-        "" if delays is None else rough_text(delays[0]),
-        "" if report.hand_over_ms is None else local(report.hand_over_ms, zone_of(definition)),
-        click.style(printable(words(report)), fg=colour),
+        "" if report["delay"] is None else rough_text(report["delay"]["median_ms"]),
+        report["hand_over_local"] or "",
+        click.style(printable(report["words"]), fg=colour),
     ]
 
 
-def _difference(difference: Difference, report: Report) -> str:
-    where = local(difference.at_ms, zone_of(report.line.job.definition))
-    pings = [f"{printable(ping.host) or '?'} at {utc(ping.at_ms)}{_ended(ping.exit_code)}" for ping in difference.pings]
-    return f"{difference.what} {where}" + (f": {', '.join(pings)}" if pings else "")
+def _difference(difference: Doc, report: Doc) -> str:
+    pings = [
+        f"{printable(ping['host'] or '') or '?'} at {shown(ping['at'])}{_ended(ping['exit_code'])}"
+        for ping in difference["pings"]
+    ]
+    return f"{difference['what']} {_local(difference['at'], report)}" + (f": {', '.join(pings)}" if pings else "")
+
+
+def _local(instant: str, job: Doc) -> str:
+    """In the zone of the job; a zone that only a newer server knows is UTC here."""
+    try:
+        zone = zones.zone(job["timezone"])
+    except ScheduleError:
+        zone = zones.zone("UTC")
+    return local(ms_of(instant), zone)
 
 
 def _ended(exit_code: int | None) -> str:
     return f" (exit code {exit_code})" if exit_code else ""
 
 
-def _say(found: Sequence[Handed], as_json: bool) -> None:
+def _say(found: Sequence[Doc], as_json: bool) -> None:
     if as_json:
-        print_json({"jobs": [handed_json(each) for each in found]})
+        print_json({"jobs": found})
         return
     for each in found:
         click.echo(_said(each))
-    if any(each.at_ms is not None for each in found):
+    if any(each["at"] is not None for each in found):
         click.echo(
             "Take their lines out of the crontab after the last tick of the old scheduler and before ours, or put a "
             "guard in front of them now: fleetcron ping JOB --until T -- COMMAND. Undo: fleetcron shadow --back JOB"
@@ -165,16 +218,10 @@ def _say(found: Sequence[Handed], as_json: bool) -> None:
         click.echo("Nothing was handed over: no job in shadow is the same so far.")
 
 
-def _said(each: Handed) -> str:
-    definition = each.line.job.definition
-    zone = zone_of(definition)
-
-    def shown(ms: int | None) -> str:
-        return "none" if ms is None else local(ms, zone)
-
-    if each.at_ms is None:
-        left = f"; {numbered(each.open_runs, 'run')} of earlier ticks still to end" if each.open_runs else ""
-        return f"{definition.seed}: in shadow; the old scheduler has its ticks from {shown(each.first_ms)} on{left}"
-    said = "was handed over before" if each.applied.done == "unchanged" else "handed over"
-    last, first = shown(each.last_ms), shown(each.first_ms)
-    return f"{definition.seed}: {said}, at {utc(each.at_ms)}. The old scheduler's last tick: {last}; our first: {first}"
+def _said(each: Doc) -> str:
+    last, first = ("none" if at is None else _local(at, each) for at in (each["last_before"], each["first_after"]))
+    if each["at"] is None:
+        left = f"; {numbered(each['open_runs'], 'run')} of earlier ticks still to end" if each["open_runs"] else ""
+        return f"{_full(each)}: in shadow; the old scheduler has its ticks from {first} on{left}"
+    said = "was handed over before" if each["done"] == "unchanged" else "handed over"
+    return f"{_full(each)}: {said}, at {shown(each['at'])}. The old scheduler's last tick: {last}; our first: {first}"

@@ -59,6 +59,7 @@ class ShadowReport(TypedDict):
     words: str
     hand_over_at: str | None
     hand_over_local: str | None
+    timezone: str
     differences: list[Difference]
 
 
@@ -76,4 +77,5 @@ class Handed(TypedDict):
     at: str | None
     last_before: str | None
     first_after: str | None
+    timezone: str
     open_runs: int

@@ -125,6 +125,7 @@ def report_json(report: Report) -> dict[str, Any]:
         "words": words(report),
         "hand_over_at": instant_json(at_ms),
         "hand_over_local": None if at_ms is None else local(at_ms, zone),
+        "timezone": zone.name,
         "differences": [_difference(each) for each in newest(compared)],
     }
 
@@ -247,5 +248,6 @@ def handed_json(handed: Handed) -> dict[str, Any]:
         "at": instant_json(handed.at_ms),
         "last_before": instant_json(handed.last_ms),
         "first_after": instant_json(handed.first_ms),
+        "timezone": zone_of(handed.line.job.definition).name,
         "open_runs": handed.open_runs,
     }
