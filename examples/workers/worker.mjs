@@ -1,16 +1,28 @@
 // A worker in Node (18 or newer), without a package: claim, do, say how it ended.
-// FLEETCRON_API=http://127.0.0.1:8470 FLEETCRON_API_KEY=fck_… node worker.mjs reports
+// FLEETCRON_API_URL=http://127.0.0.1:8470 FLEETCRON_API_KEY=fck_… node worker.mjs reports
 // A job for it: {name: hello, schedule: {every: 1m}, pool: reports, run: {python: "shop:hello"}, payload: {who: you}}
 
-const { FLEETCRON_API: api, FLEETCRON_API_KEY: key } = process.env;
-const pool = process.argv[2];
+const { FLEETCRON_API_URL: api, FLEETCRON_API_KEY: key } = process.env;
+const pool = process.argv[2] ?? "default";
 
-async function ask(method, path, body = {}) {
+async function askOnce(method, path, body = {}, timeout_ms = 40_000) {
   const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
-  const response = await fetch(`${api}/api/v1${path}`, { method, headers, body: JSON.stringify(body) });
+  const signal = AbortSignal.timeout(timeout_ms);
+  const response = await fetch(`${api}/api/v1${path}`, { method, headers, body: JSON.stringify(body), signal });
   const answer = await response.json();
   if (!response.ok) throw Object.assign(new Error(answer.detail), { status: response.status });
   return answer;
+}
+
+async function ask(method, path, body) { // a server may be away for a moment; the heartbeat says when that is too long
+  for (;;) {
+    try {
+      return await askOnce(method, path, body);
+    } catch (error) {
+      if (error.status < 500) throw error;
+      await new Promise((again) => setTimeout(again, 1000));
+    }
+  }
 }
 
 const handlers = {
@@ -36,10 +48,20 @@ async function perform(me, run) {
 
 const joined = await ask("POST", "/workers", { name: "node-example", pools: { [pool]: 1 } });
 const me = joined.worker_id;
-// Without a heartbeat others get our runs; a worker that was declared lost must stop.
-setInterval(() => ask("POST", `/workers/${me}/heartbeat`).catch(() => process.exit(1)), joined.heartbeat_ms).unref();
+// Without a heartbeat others get our runs; a worker that cannot renew must stop before that.
+let until = performance.now() + joined.lease_ms;
+setInterval(async () => {
+  const sent = performance.now();
+  try {
+    await askOnce("POST", `/workers/${me}/heartbeat`, {}, joined.heartbeat_ms / 2);
+    until = sent + joined.lease_ms;
+  } catch (error) {
+    if (error.status < 500 || performance.now() + joined.heartbeat_ms > until) process.exit(1);
+  }
+}, joined.heartbeat_ms / 2).unref();
 console.log(`${me} waits for work`);
 for (;;) {
-  const { runs } = await ask("POST", `/workers/${me}/claim`, { pool, room: 1, wait_s: 20 });
+  const batch = crypto.randomUUID(); // asked again: the same runs
+  const { runs } = await ask("POST", `/workers/${me}/claim`, { pool, room: 1, wait_s: 20, batch });
   for (const run of runs) await perform(me, run);
 }

@@ -1,6 +1,6 @@
-"""A worker in sixty lines of Python, with nothing but the standard library: claim, do, say how it ended.
+"""A worker on a page of Python, with nothing but the standard library: claim, do, say how it ended.
 
-FLEETCRON_API=http://127.0.0.1:8470 FLEETCRON_API_KEY=fck_… python worker.py reports
+FLEETCRON_API_URL=http://127.0.0.1:8470 FLEETCRON_API_KEY=fck_… python worker.py reports
 A job for it: {name: hello, schedule: {every: 1m}, pool: reports, run: {python: "shop:hello"}, payload: {who: you}}
 """
 
@@ -12,17 +12,29 @@ import time
 import traceback
 import urllib.error
 import urllib.request
+import uuid
 
-API, KEY, POOL = os.environ["FLEETCRON_API"], os.environ["FLEETCRON_API_KEY"], sys.argv[1]
-lost = threading.Event()
+API, KEY, POOL = os.environ["FLEETCRON_API_URL"], os.environ["FLEETCRON_API_KEY"], (*sys.argv, "default")[1]
 
 
-def ask(method, path, body=None):
+def ask(method, path, body=None, timeout_s=40):
     request = urllib.request.Request(f"{API}/api/v1{path}", json.dumps(body or {}).encode(), method=method)
     request.add_header("Authorization", f"Bearer {KEY}")
     request.add_header("Content-Type", "application/json")
-    with urllib.request.urlopen(request, timeout=40) as response:
+    with urllib.request.urlopen(request, timeout=timeout_s) as response:
         return json.load(response)
+
+
+def ask_until_answered(method, path, body):  # a server may be away for a moment; `beat` says when that is too long
+    while True:
+        try:
+            return ask(method, path, body)
+        except urllib.error.HTTPError as error:
+            if error.code < 500:
+                sys.exit(f"{method} {path}: {error.code}: {json.load(error).get('detail')}")
+        except OSError:
+            pass
+        time.sleep(1)
 
 
 def hello(payload, log):  # a handler: what it returns is stored with the run
@@ -33,14 +45,20 @@ def hello(payload, log):  # a handler: what it returns is stored with the run
 HANDLERS = {"python:shop:hello": hello}
 
 
-def beat(me, every_s):  # without it others get our runs; a worker that cannot renew must stop
-    while True:
-        time.sleep(every_s)
+def beat(me, every_s, lease_s):  # without it others get our runs; a worker that cannot renew must stop before that
+    until = time.monotonic() + lease_s
+    while time.monotonic() + every_s < until:
+        time.sleep(every_s / 2)
+        sent = time.monotonic()
         try:
-            ask("POST", f"/workers/{me}/heartbeat")
-        except urllib.error.HTTPError:
-            lost.set()  # declared lost: whatever we still do, somebody else does too
-            os._exit(1)
+            ask("POST", f"/workers/{me}/heartbeat", timeout_s=every_s / 2)
+            until = sent + lease_s
+        except urllib.error.HTTPError as error:
+            if error.code < 500:
+                break  # declared lost: whatever we still do, somebody else does too
+        except OSError:
+            pass
+    os._exit(1)
 
 
 def do(me, run):
@@ -51,14 +69,16 @@ def do(me, run):
         fault = {"code": type(error).__name__, "text": str(error)[:4000], "trace": traceback.format_exc()[-16000:]}
         end |= {"outcome": "failed", "error": fault}
     piece = {"run_id": run["run_id"], "attempt": run["attempt"], "seq": 0, "text": "".join(lines)}
-    ask("POST", f"/workers/{me}/log", {"pieces": [piece]})
-    ask("POST", f"/workers/{me}/finish", {"ends": [end | {"duration_ms": int((time.monotonic() - began) * 1000)}]})
+    ask_until_answered("POST", f"/workers/{me}/log", {"pieces": [piece]})
+    end["duration_ms"] = int((time.monotonic() - began) * 1000)
+    ask_until_answered("POST", f"/workers/{me}/finish", {"ends": [end]})
 
 
-joined = ask("POST", "/workers", {"name": "python-example", "pools": {POOL: 1}})
-me = joined["worker_id"]
-threading.Thread(target=beat, args=(me, joined["heartbeat_ms"] / 1000), daemon=True).start()
+joined = ask_until_answered("POST", "/workers", {"name": "python-example", "pools": {POOL: 1}})
+me, every_s, lease_s = joined["worker_id"], joined["heartbeat_ms"] / 1000, joined["lease_ms"] / 1000
+threading.Thread(target=beat, args=(me, every_s, lease_s), daemon=True).start()
 print(f"{me} waits for work", flush=True)
-while not lost.is_set():
-    for run in ask("POST", f"/workers/{me}/claim", {"pool": POOL, "room": 1, "wait_s": 20})["runs"]:
+while True:
+    wish = {"pool": POOL, "room": 1, "wait_s": 20, "batch": str(uuid.uuid4())}  # asked again: the same runs
+    for run in ask_until_answered("POST", f"/workers/{me}/claim", wish)["runs"]:
         do(me, run)

@@ -88,6 +88,10 @@ def test_what_is_sent_along_is_checked_before_anything_is_written() -> None:
                     await app.enqueue(billing.book, {"kind": "tax"})
                 with pytest.raises(DefinitionError, match="/payload: must be a mapping"):
                     await app.enqueue("send-invoice", billing.Refund(kind="refund", amount=1))
+                with pytest.raises(DefinitionError, match="/payload/customer: Field required"):
+                    await app.enqueue("send-invoice")
+                with pytest.raises(DefinitionError, match="key: must be a text, not int"):
+                    await app.enqueue("takes-all", {"other": 1}, key=17)  # type: ignore[arg-type]
                 for refused in ("no-such-job", billing.has_pydantic):
                     with pytest.raises(RefusedError, match="no job"):
                         await app.enqueue(refused)

@@ -77,6 +77,9 @@ def test_a_crontab_that_pings(fleetcron: Folder, tmp_path_factory: pytest.TempPa
     fleetcron("import", "crontab", "tab", "--shadow", "--pings", "new", "-o", "jobs.yaml", "--apply", "--yes", code=1)
     jobs = yaml.safe_load((fleetcron.path / "jobs.yaml").read_text())["jobs"]
     assert [(job["name"], job["shadow"]) for job in jobs] == [("report", True), ("fed", True)]
+    said = fleetcron("import", "crontab", "tab", "--shadow", "--pings", ".", "-o", "again.yaml", code=2).stderr
+    assert "tab: would be written over with its own pings" in said
+    assert (fleetcron.path / "tab").read_text() == TAB
     lines = (fleetcron.path / "new" / "tab").read_text().split("\n")
     assert [line for line in lines if "ping" not in line] == [line for line in TAB.split("\n") if line[:1] != "*"]
     elsewhere = tmp_path_factory.mktemp("elsewhere")

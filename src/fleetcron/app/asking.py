@@ -67,7 +67,12 @@ def enqueue_in_sync(app: Fleetcron, connection: object, wish: Wish) -> Triggered
 def wish_of(app: Fleetcron, job: str | Callable[..., Any], payload: Any, tenant: str | None, key: str | None) -> Wish:
     found = find(app, job, tenant)
     name, owner = (found.name, found.tenant) if found else (str(job), tenant or DEFAULT_TENANT)
-    checked = check(payload, kind_of_job(app, found), name, owner)
+    kind = kind_of_job(app, found)
+    checked = check(payload, kind, name, owner)
+    if found is not None and payload is None and not found.fields.get("payload"):
+        check({}, kind, name, owner)  # it would get nothing: a run that takes something would be dead at once
+    if key is not None and not isinstance(key, str):
+        raise DefinitionError([Mistake("key", f"must be a text, not {type(key).__name__}", 'write key="order-17"')])
     return Wish((owner, name), checked, key if key is not None else secrets.token_hex(16))
 
 

@@ -59,16 +59,22 @@ def command(
 
 
 def _write_pinged(plan: Plan, folder: Path) -> None:
-    """Under the names that they had: `crontab`, `cron.d/sysstat`. None is put over another one."""
-    written: set[Path] = set()
+    """Under the names that they had: `crontab`, `cron.d/sysstat`. None is put over another one, or over what was read;
+    with a mistake nothing is written."""
+    written: dict[Path, str] = {}
+    read = {Path(each.file).resolve() for each in plan.pinged}
     for each in plan.pinged:
         path = Path(each.file) if each.file != "standard input" else Path("crontab")
         own = folder / (Path(path.parent.name) / path.name if path.parent.name.startswith("cron.") else path.name)
         if own in written:
             raise ConfigError([Mistake(each.file, f"another crontab is called {own.name} too", "import them apart")])
-        written.add(own)
+        if own.resolve() in read:
+            hint = "name another folder for --pings, look at what is there, then install it"
+            raise ConfigError([Mistake(each.file, "would be written over with its own pings", hint)])
+        written[own] = each.text
+    for own, text in written.items():
         own.parent.mkdir(parents=True, exist_ok=True)
-        own.write_text(each.text, "utf-8")
+        own.write_text(text, "utf-8")
 
 
 def _add_folder(plan: Plan, folder: Path, timezone: str, system: bool, pool_by_user: bool) -> None:
