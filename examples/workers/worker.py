@@ -31,7 +31,7 @@ def ask_until_answered(method, path, body):  # a server may be away for a moment
             return ask(method, path, body)
         except urllib.error.HTTPError as error:
             if error.code < 500:
-                sys.exit(f"{method} {path}: {error.code}: {json.load(error).get('detail')}")
+                sys.exit(f"{method} {path}: {error.code}: {error.read().decode(errors='replace')[:500]}")
         except OSError:
             pass
         time.sleep(1)
