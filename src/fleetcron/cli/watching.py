@@ -70,7 +70,7 @@ def watched(show: Callable[[], object], every_s: float, *, as_json: bool) -> Non
                 draw(frame, every_s)
             else:
                 _follow(frame, as_json=as_json)
-            time.sleep(every_s)
+            time.sleep(every_s)  # what the user asked for; Ctrl-C ends it
     if is_screen:
         click.echo(frame.rstrip("\n"))
 

@@ -65,7 +65,7 @@ class Client(Nouns[Blocking]):
                 return found
             heard = None
             if isinstance(step, Sleep):
-                time.sleep(step.seconds)
+                time.sleep(step.seconds)  # before a repeat, as the pure play says
             else:
                 heard = self._connections.send(step)
 
@@ -91,4 +91,4 @@ class Client(Nouns[Blocking]):
                             yield data
                         if following.is_over():
                             return
-            time.sleep(following.broke(heard))
+            time.sleep(following.broke(heard))  # before it asks again; raises when it has been tried often enough

@@ -1,4 +1,8 @@
-"""Runs and what became of ticks, as answers have them."""
+"""Runs and what became of ticks, as answers have them.
+
+Written again, not imported from the API: a client does without pydantic and FastAPI. A test holds every field to the
+OpenAPI document (tests/client/test_shapes.py).
+"""
 
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
