@@ -198,11 +198,13 @@ def check(processes: Fleet, siege: Siege, verdict: truth.Verdict) -> None:
     assert (
         verdict.events["run_conflict"] == sum(member.counted().get("conflicts", 0) for member in processes.members) == 0
     )
-    # Who woke with a plan in its hands was refused, and its log says so.
+    # Who woke with a plan in its hands was refused (`zombie` saw the event), and its log says so; or that the answer
+    # came after the deadline, on a busy machine, and what became of the plan is not known.
     refused = [name.split(":")[0] for name in siege.zombies if name.endswith("SIGUSR1")]
     for member in processes.members:
         if member.name in refused:
-            assert any("a plan was refused: the shard has another owner" in line for line in member.lines())
+            told = ("a plan was refused: the shard has another owner", "it is not known whether a plan was written")
+            assert any(each in line for line in member.lines() for each in told), "\n".join(member.lines())
     assert verdict.events["plan_refused"] >= len(refused) > 0
     # Every death is in the event log: the shards were taken over, or the node was seen to have vanished.
     assert verdict.events["shard_taken_over"] > 0

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from fleetcron.config import SchedulerConfig
+from fleetcron.errors import StoreUnavailable
 from fleetcron.model.definition import Definition
 from fleetcron.model.rules import CronEntry, EveryEntry, MisfireRule
 from fleetcron.model.shard import Held
 from fleetcron.model.target import CommandTarget
-from fleetcron.scheduler import tables, tick
+from fleetcron.scheduler import loop, tables, tick
 from fleetcron.scheduler.desk import Desk
 from fleetcron.scheduler.loop import LANES, Scheduler
 from fleetcron.store.engine import Script
@@ -169,6 +170,27 @@ def test_trouble_is_health_and_passes(tmp_path: Path) -> None:
             await scheduler._turn()
             assert scheduler.health.ok
             assert scheduler.health.counts["runs"] == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_refusal_is_told_though_the_store_goes_away_right_after_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def away(*_given: object, **_settings: object) -> None:
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(loop, "fill_gaps", away)
+
+    async def scenario() -> None:
+        async with fleet(":memory:") as f:
+            await f.desk.create(job("a"))
+            await f.clock.set(NOW + 2 * DAY)
+            assert isinstance(await f.store.shards.take("*", [0, 1], "n2", DAY), Ok)
+            scheduler = f.scheduler(lookahead_s=60)
+            await scheduler._turn()
+            assert scheduler.health.counts["refused"] == 1
+            assert "a plan was refused: the shard has another owner" in caplog.text
 
     asyncio.run(scenario())
 

@@ -87,10 +87,11 @@ class Scheduler:
                 await self._store.shards.number()  # whoever holds nothing asks nothing: look whether the store is back
             return self._idle_ms
         done = await self._tick(held)
+        self._count(done)  # before the gaps: a store that goes away now takes nothing back
         filled = await fill_gaps(
             self._store.gaps, self._tables, held, room=self._config.catch_up_room, rows=self._config.batch_rows
         )
-        self._count(done, filled)
+        self._count(filled)
         self._unknown = done.unknown or filled.unknown
         if done.more or filled.more or done.refused or filled.refused:
             return 0 if not (done.refused or filled.refused) else 50  # we shall hear soon what is no longer ours
@@ -159,18 +160,23 @@ class Scheduler:
         self._told.clear()
         return rest_ms
 
-    def _count(self, done: Round, filled: GapRound) -> None:
+    def _count(self, done: Round | GapRound) -> None:
         counts = self.health.counts
-        counts.update(jobs=done.jobs, runs=done.runs + filled.runs, answered=done.answered + filled.answered)
-        counts.update(conflicts=done.conflicts + filled.conflicts, gaps=filled.gaps)
-        for reason in filter(None, (done.refused, filled.refused)):
+        counts.update(runs=done.runs, answered=done.answered, conflicts=done.conflicts)
+        if done.refused is not None:
             counts["refused"] += 1
-            log.warning("a plan was refused: %s", reason)
-        counts["unknown"] += sum(why is not None for why in (done.unknown, filled.unknown))
+            log.warning("a plan was refused: %s", done.refused)
+        counts["unknown"] += done.unknown is not None
+        if isinstance(done, GapRound):
+            counts["gaps"] += done.gaps
+            if done.gaps:
+                log.debug("%d gaps decided, %d runs", done.gaps, done.runs)
+            return
+        counts["jobs"] += done.jobs
         for why in done.stuck:
             log.error("a job cannot be planned: %s", why)
-        if done.jobs or filled.gaps:
-            log.debug("%d jobs planned, %d runs, %d gaps decided", done.jobs, done.runs + filled.runs, filled.gaps)
+        if done.jobs:
+            log.debug("%d jobs planned, %d runs", done.jobs, done.runs)
 
     async def _listen(self, hints: AsyncIterator[str]) -> None:
         async for topic in hints:
