@@ -38,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--without is for your own machine: CI is set, and there nothing is left out")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """One xdist worker gets all tests of a costly service; the others are started by each worker that needs them."""
     if not config.pluginmanager.hasplugin("xdist"):

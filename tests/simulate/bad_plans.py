@@ -173,6 +173,10 @@ def skip_by_who_looks_when() -> None:
     put(overlap, "_was_final", lambda before, at_ms: before.finished_ms is not None)
 
 
+def replayed_runs_count_again() -> None:
+    text("runs_previous", ("AND i.lane = 'live' AND i.round = 0", "AND (i.lane = 'live' OR i.round > 0)"))
+
+
 def no_key_on_leases() -> None:
     without_index("leases_exclusive")
 

@@ -189,5 +189,5 @@ def bound(failures: int, worlds: int) -> str:
     if worlds == 0:
         return "nothing is known"
     if failures == 0:
-        return f"0 of {worlds} worlds failed: less than {3 / worlds:.2%} do, at 95 %"
+        return f"0 of {worlds} worlds failed: less than {1 - 0.05 ** (1 / worlds):.2%} do, at 95 %"
     return f"{failures} of {worlds} worlds failed"

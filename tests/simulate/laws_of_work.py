@@ -128,8 +128,8 @@ def _started_in_time(seen: Evidence, run: Row) -> Iterator[Violation]:
     if stretch is None:
         return  # another law says so
     begun = seen.begun[run["run_id"]]
-    due_s = (max(run["run_after_ms"], stretch.begin) - seen.scenario.begin_ms) / 1000
-    due_s = max(due_s, _BOOT_S)
+    known_ms = stretch.end if stretch.state == "paused" else stretch.begin  # who resumes a job may wish what it missed
+    due_s = max((max(run["run_after_ms"], known_ms) - seen.scenario.begin_ms) / 1000, _BOOT_S)
     slots = min(
         int(part.split("=")[1])
         for slot in seen.scenario.slots

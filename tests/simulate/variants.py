@@ -177,6 +177,9 @@ VARIANTS: Final[dict[str, Variant]] = {
         "whoever comes first is served first", bad_plans.served_as_they_come, (), kind="crowded"
     ),
     "no_jitter": Variant("jitter is ignored", bad_plans.no_jitter, ()),
+    "replayed_runs_count_again": Variant(
+        "a tick is skipped for a run that people replay", bad_plans.replayed_runs_count_again, ("asking",)
+    ),
     "skip_by_who_looks_when": Variant(
         "overlap is judged when somebody looks", bad_plans.skip_by_who_looks_when, ("down", "freeze", "limits")
     ),
