@@ -1,5 +1,5 @@
 """Tests that belong together run in one worker of xdist. A pytest that xdist does not know yet may forget it without a
-word: then fleets that fight for the same cores measure each other, and what one test leaves for another is not there."""
+word: then fleets that fight for the same cores measure each other, and what one test leaves for another is lost."""
 
 import os
 

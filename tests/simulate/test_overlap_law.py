@@ -1,5 +1,5 @@
-"""The law about overlaps can be broken where people replay runs: by a claim that looks at replayed ones, and by one that
-looks at nothing."""
+"""The law about overlaps can be broken where people replay runs: by a claim that looks at replayed ones, and by one
+that looks at nothing."""
 
 import asyncio
 from dataclasses import replace
