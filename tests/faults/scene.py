@@ -94,6 +94,20 @@ class Scene:
         jobs = self.do(anew())
         self.jobs = {job.job_id: job for job in jobs.values()}
 
+    def everywhere(
+        self, prepare: Act, one: Act, other: Act, *, turned: bool = False, stride: int = 1
+    ) -> Iterator[None]:
+        """One is stopped before each of its statements in turn while the other works, each time in a scene prepared
+        anew. The caller looks at what has come of it."""
+        if turned:
+            one, other = other, one
+        for before in count(step=stride):
+            self.begin(prepare)
+            if not self.interleave(one, other, before):
+                assert before > 1
+                return
+            yield
+
     def interleave(self, one: Act, other: Act, before: int) -> bool:
         """False if the first one has no such statement."""
         stops = Stop(self.actors[0], before), Stop(self.actors[1], -1)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from itertools import count
 from time import sleep
 from typing import Any
 
@@ -200,32 +199,18 @@ def _both_ways() -> Iterator[Any]:
 @pytest.mark.parametrize(("pair", "turned", "stride"), list(_both_ways()))
 def test_two_sessions(scene: Scene, pair: str, turned: bool, stride: int) -> None:
     """S2-42, S2-45, S3-46: in `make test` stopped at every third statement, in `make soak` at each."""
-    prepare, one, other = PAIRS[pair]
-    if turned:
-        one, other = other, one
-    for before in count(step=stride):
-        scene.begin(prepare)
-        if not scene.interleave(one, other, before):
-            assert before > 1
-            return
+    for _ in scene.everywhere(*PAIRS[pair], turned=turned, stride=stride):
         scene.do(to_the_end(Inspector(scene.first, scene.jobs, Rules()), "last", ("p1", "p2")))
 
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_rate_is_exact_whoever_claims_meanwhile(scene: Scene, turned: bool) -> None:
     """S3-56: two pools ask at once; one of three starts now, and one in each second that follows, no sooner."""
-    one, other = claim("n1"), claim("n2", "p2")
-    if turned:
-        one, other = other, one
 
     async def claimed() -> list[int]:
         return [*await scene.first.claimed("last"), *await scene.first.claimed("last", "p2")]
 
-    for before in count(step=2):
-        scene.begin(a_tenant_has_a_rate)
-        if not scene.interleave(one, other, before):
-            assert before > 1
-            return
+    for _ in scene.everywhere(a_tenant_has_a_rate, claim("n1"), claim("n2", "p2"), turned=turned, stride=2):
         assert len(scene.do(scene.first.rows("SELECT run_id FROM leases"))) == 1
         for _ in range(2):
             scene.do(scene.first.clock.advance(999))
@@ -238,14 +223,7 @@ def test_a_rate_is_exact_whoever_claims_meanwhile(scene: Scene, turned: bool) ->
 def test_an_end_that_misses_who_is_being_parked_costs_a_moment(scene: Scene, turned: bool) -> None:
     """S1-19, S1-20: the end of an upstream run lets go whoever waits; one who is parked at that very moment looks again
     soon, not when the next sweep comes."""
-    one, other = claim("n2"), finish(1)
-    if turned:
-        one, other = other, one
-    for before in count():
-        scene.begin(one_depends_on_the_other)
-        if not scene.interleave(one, other, before):
-            assert before > 1
-            return
+    for _ in scene.everywhere(one_depends_on_the_other, claim("n2"), finish(1), turned=turned):
         if not scene.do(scene.first.rows("SELECT run_id FROM leases")):
             scene.do(scene.first.clock.advance(LOOK_FIRST_MS))
             assert scene.do(scene.first.claimed("last")) == [2]
