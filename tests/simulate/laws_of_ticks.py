@@ -134,7 +134,8 @@ def _wrong_misfire(seen: Evidence, run: Row, final: Row) -> str | None:
 def i1_overlap_is_decided_by_facts(seen: Evidence) -> Iterator[Violation]:
     """I1: a live tick is skipped for overlap exactly if the live run before it was not final when it was due. A run
     that was replayed is not live any more: what is decided after that looks past it. (Within the millisecond in which
-    both happened, either is right.)"""
+    both happened, either is right.) So a run that waited may be skipped for what a replay has uncovered: whoever was
+    decided before that has seen it waiting."""
     if seen.clock_was_set:
         return  # what was final at an instant is not told by a clock that went back
     replayed, claimed = (_first_ms(seen.record.tables[name]) for name in ("seen_replays", "seen_claims"))
@@ -148,10 +149,7 @@ def i1_overlap_is_decided_by_facts(seen: Evidence) -> Iterator[Violation]:
                 skipped = final["state"] == "skipped"
                 due_ms = run["run_after_ms"]
                 decided_ms = final["at_ms"] if skipped else claimed.get(run["run_id"], final["at_ms"])
-                found = {
-                    _overlaps([each for each in before if replayed.get(each[0]["run_id"], _NEVER) >= at_ms], due_ms)
-                    for at_ms in (decided_ms, decided_ms + 1)
-                }
+                found = {_overlaps(before, replayed, due_ms, at_ms) for at_ms in (decided_ms, decided_ms + 1)}
                 elsewhere = (final["reason"] or "").startswith(("upstream", "misfire"))
                 if skipped and found == {False} and not elsewhere:
                     yield Violation("I1", f"run {run['run_id']} was skipped and did not overlap", run["run_id"], job_id)
@@ -166,10 +164,16 @@ def _first_ms(rows: list[Row]) -> dict[int, int]:
     return {row["run_id"]: row["at_ms"] for row in reversed(rows)}
 
 
-def _overlaps(before: list[tuple[Row, Row]], due_ms: int) -> bool:
-    for _, final in reversed(before):
-        if final["state"] in _LEFT_OUT and final["finished_ms"] <= due_ms:
+def _overlaps(before: list[tuple[Row, Row]], replayed: dict[int, int], due_ms: int, at_ms: int) -> bool:
+    """For whom is decided at an instant."""
+    replays = [when for run, _ in before if (when := replayed.get(run["run_id"], _NEVER)) >= at_ms]
+    for run, final in reversed(before):
+        if replayed.get(run["run_id"], _NEVER) < at_ms:
             continue
+        if final["state"] in _LEFT_OUT and final["finished_ms"] <= due_ms:
+            if not any(when <= final["at_ms"] for when in replays):
+                continue
+            return True  # it was left out after a replay, and waited until then
         return bool(final["finished_ms"] > due_ms)
     return False
 

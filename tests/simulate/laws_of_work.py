@@ -122,8 +122,8 @@ def _started_in_time(seen: Evidence, run: Row) -> Iterator[Violation]:
     is_plain = is_plain and not definition.depends_on and run["kind"] == "tick" and run["round"] == 0
     is_plain &= definition.tenant not in seen.scenario.tenants and definition.pool not in seen.scenario.pools
     is_plain &= not str(getattr(definition.run, "function", "")).startswith(LATE_HANDLER)
-    if not is_plain or final is None or final["lane"] != "live" or run["run_id"] in seen.record.asked_to_cancel:
-        return
+    if not is_plain or final is None or final["lane"] != "live" or final["state"] == "cancelled":
+        return  # that somebody asked for it is another law
     stretch = seen.ticks(run["job_id"]).get(run["scheduled_for_ms"])
     if stretch is None:
         return  # another law says so
