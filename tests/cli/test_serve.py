@@ -43,7 +43,7 @@ def test_an_outage_ends_in_runs_and_the_ledger(fleetcron: Folder, quick: Folder)
     given = "\n".join(["jobs:", *(job.format(name, misfire) for name, misfire in policies.items())])
     quick("apply", "-", given=given, shift_s=-6 * HOUR)
     with fleetcron.serving("--log-level", "debug") as node:
-        assert "1 gaps decided" in node.until("3 jobs planned")
+        node.until("1 gaps decided")
         node.stop()
 
     ledger = {name: quick.json("ledger", "--job", name)["ledger"] for name in policies}
