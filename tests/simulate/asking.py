@@ -4,7 +4,7 @@ What became of a wish is not remembered here: the revisions and events in the da
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -81,6 +81,11 @@ class People:
     async def pause_all(self) -> None:
         for name, definition in self._known.items():
             await self._tried(lambda name=name, t=definition.tenant: self.desk.pause(t, name))  # type: ignore[misc]
+
+    async def give_up(self, run_ids: Sequence[int]) -> None:
+        self._record.asked_to_cancel.update(run_ids)
+        self._record.say(self._now(), f"people give up on runs {run_ids}")
+        await self.patiently(lambda: self._store.steering.cancel(list(run_ids), None, actor="people"))
 
     async def patiently(self, wish: Callable[[], Awaitable[Any]]) -> None:
         for _ in range(8):

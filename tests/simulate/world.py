@@ -44,6 +44,17 @@ UNION ALL
 SELECT l.run_id, -2 FROM leases AS l WHERE l.node_id IS NOT NULL AND l.node_id NOT IN (SELECT node_id FROM workers)
 """
 
+_FORSAKEN: Final = """
+SELECT q.run_id FROM queue AS q JOIN jobs AS j ON j.job_id = q.job_id
+WHERE q.gate = 'upstream' AND q.deadline_ms IS NULL AND j.definition ->> 'on_upstream_failure' = 'wait'
+    AND NOT EXISTS (
+        SELECT 1 FROM runs AS u WHERE u.job_id = q.key AND u.kind <> 'manual' AND u.state = 'succeeded'
+            AND u.scheduled_for_ms = (SELECT max(i.scheduled_for_ms) FROM runs AS i
+                WHERE i.job_id = q.key AND i.kind <> 'manual' AND i.scheduled_for_ms <= q.scheduled_for_ms)
+            AND NOT EXISTS (SELECT 1 FROM ledger AS l WHERE l.job_id = q.key
+                AND l.from_ms > u.scheduled_for_ms AND l.from_ms <= q.scheduled_for_ms))
+"""
+
 
 class Place:
     """Where a node lives, dies and is started again."""
@@ -145,9 +156,16 @@ class World:
             if (now := self._ended()) > ended:
                 ended, until_s = now, min(self.loop.time() + _PATIENCE_S, end_s)
             if self.loop.time() > until_s:
-                self.record.unsettled = left
-                return
+                if not (forsaken := self._forsaken()):
+                    self.record.unsettled = left
+                    return
+                await self.people.give_up(forsaken)
             await asyncio.sleep(5)
+
+    def _forsaken(self) -> list[int]:
+        """Runs without a deadline that wait for a run of their upstream job to succeed, as their job says, which it has
+        not: nobody but people can end that."""
+        return [row[0] for row in self.database.session._open().execute(_FORSAKEN)]
 
     def _unsettled(self) -> str | None:
         connection = self.database.session._open()
