@@ -8,7 +8,7 @@ import random  # noqa: TID251 - the composition root is where chance comes from
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -21,6 +21,7 @@ from fleetcron.config import Config
 from fleetcron.errors import RefusedError, StoreUnavailable
 from fleetcron.executors.assembly import executors
 from fleetcron.executors.programs import Programs
+from fleetcron.executors.refusals import refusals
 from fleetcron.executors.vault import Vault, without_secrets
 from fleetcron.ids import uuid7
 from fleetcron.member import Member, Tools
@@ -32,6 +33,7 @@ from fleetcron.store.nodes import Node as NodeRow
 from fleetcron.store.store import Store
 from fleetcron.times import zones
 from fleetcron.upkeep.processes import this_process
+from fleetcron.worker.announcing import AnnouncingWorkers
 from fleetcron.worker.loop import Worker
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ class Node:
             zone_release=zones.release(),
         )
         self._programs: Programs | None = None
+        store.workers = AnnouncingWorkers(store.engine, self.row.node_id, self.refused)
         self.member = Member(store, self.row, config, clock=clock, chance=random.random, tools=self._tools)
         self.desk = Desk(store, actor="serve", shards=config.scheduler.shards)
         self.functions: dict[str, Callable[..., object]] = {}  # that this process has already: for isolation inline
@@ -109,6 +112,10 @@ class Node:
                 await self._programs.close()
         if serving is not None:
             serving.result()
+
+    def refused(self) -> Mapping[str, str]:
+        """What its worker will never run, and why."""
+        return refusals(self.config.executor, self.functions)
 
     def _tools(self) -> Tools:
         environment = without_secrets(os.environ)

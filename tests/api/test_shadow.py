@@ -33,6 +33,11 @@ def test_from_a_ping_to_the_hand_over(both: Api) -> None:
     assert "in shadow" in both.post("/jobs/old/backfill", {"from": "2027-01-15T08:00:00Z"}, 409)["detail"]
     assert "send `at`" in both.post("/jobs/old/hand-over", None, 409)["detail"]
     at = "2027-01-15T08:06:00Z"
+    assert "no worker serves the pool default" in both.post("/jobs/old/hand-over", {"at": at}, 409)["detail"]
+    assert "no worker serves the pool default" in differs["unable"]
+    assert both.post("/jobs/old/hand-over", {"at": "2027-01-15T08:05:00Z", "anyway": True})["done"] == "handed_over"
+    both.do(both.floor.join("w1"))
+    assert both.get("/jobs/old/shadow")["unable"] is None
     done = both.post("/jobs/old/hand-over", {"at": at})
     assert (done["done"], done["last_before"], done["first_after"]) == ("handed_over", "2027-01-15T08:05:00Z", at)
     assert both.post("/jobs/old/hand-over", {"at": at})["done"] == "unchanged"
@@ -40,7 +45,10 @@ def test_from_a_ping_to_the_hand_over(both: Api) -> None:
     kept = both.put("/jobs/old", {**MINUTELY, "name": "old"}, headers={"If-Match": "*"})
     assert kept["definition"]["shadow"] == at
     both.do(both.floor.clock.set(NOW + 7 * MINUTE))
-    assert "handed over" in both.post("/jobs/old/ping", {"event": "start"})["warning"]
+    assert "runs twice now" in both.post("/jobs/old/ping", {"event": "start", "id": "late"})["warning"]
+    both.do(both.floor.store.workers.lack("w1", {"command": "not here"}))
+    told = both.post("/jobs/old/ping", {"event": "start", "id": "late"})["warning"]
+    assert "our runs wait: no worker of the pool default can run command (w1: not here)" in told
     assert both.get("/jobs/old/shadow")["after_hand_over"] == 0, "its ticks are not noted yet"
     both.do(both.floor.plan())
     assert both.get("/jobs/old/shadow")["after_hand_over"] == 1

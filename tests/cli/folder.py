@@ -1,5 +1,6 @@
 """An empty folder in which the real command is called, as a stranger would call it."""
 
+import asyncio
 import io
 import json
 import logging
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +19,9 @@ from typing import IO, Any
 import pytest
 
 from fleetcron.cli import main
+from fleetcron.store.store import Store
+from tests.store.engines import opened
+from tests.store.floor import ok
 
 _OURS = logging.getLogger("fleetcron")
 
@@ -174,3 +178,16 @@ class Serving:
             self.lines.append(line)
             self._new.put(line)
         self._new.put(None)
+
+
+def alive(folder: Folder, pools: dict[str, int], lacks: Mapping[str, str] | None = None) -> None:
+    """A worker that serves these pools for the next hour, and has not what it lacks."""
+    name = "-".join(["w", *pools])
+
+    async def work() -> None:
+        async with opened(f"sqlite:///{folder.path}/fleetcron.db") as engine:
+            workers = Store(engine).workers
+            ok(await workers.join(name, "", pools, 3_600_000))
+            ok(await workers.lack(name, lacks or {}))
+
+    asyncio.run(work())

@@ -1,17 +1,13 @@
 """`fleetcron apply`: what it does, what it says, and that it does nothing when it should not."""
 
-import asyncio
 import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
-from fleetcron.store.store import Store
 from tests.cli.conftest import EXAMPLES
-from tests.cli.folder import Folder
-from tests.store.engines import opened
-from tests.store.floor import ok
+from tests.cli.folder import Folder, alive
 
 TWO = """
 jobs:
@@ -97,14 +93,24 @@ def test_a_pool_that_no_worker_serves_is_told(quick: Folder) -> None:
     assert "warning" not in quick("jobs").stdout
 
 
-def alive(folder: Folder, pools: dict[str, int]) -> None:
-    """A worker that serves these pools for the next hour."""
-
-    async def work() -> None:
-        async with opened(f"sqlite:///{folder.path}/fleetcron.db") as engine:
-            ok(await Store(engine).workers.join("-".join(["w", *pools]), "", pools, 3_600_000))
-
-    asyncio.run(work())
+def test_what_no_living_worker_can_run_is_told(quick: Folder) -> None:
+    """A shell that none of them allows, a function that none of them has; by `apply`, `plan` and `jobs`."""
+    quick.write("jobs.yaml", TWO.replace("[x]", '"a | b", shell: true'))
+    quick("apply", "jobs.yaml")
+    alive(quick, {"default": 2}, {"shell": "no shell here", "python:* but shop.jobs": "settings"})
+    shell = "no worker of the pool default can run a text for the shell (w-default: no shell here)"
+    handler = "m:f is not among the handlers of this worker; add it to executor.handlers"
+    function = f"no worker of the pool default can run python:m:f (w-default: {handler})"
+    shown = quick("apply", "jobs.yaml").stdout.splitlines()
+    assert f"warning {shell}: default/a" in shown
+    assert f"warning {function}: acme/b" in shown
+    assert [job["warning"] for job in quick.json("apply", "jobs.yaml", "--dry-run")["jobs"]] == [shell, function]
+    quick.write("jobs.yaml", TWO.replace("[x]", '"a | c", shell: true'))
+    assert [job["warnings"] for job in quick.json("plan", "jobs.yaml", code=2)["jobs"]] == [[shell]]
+    assert f"warning   {shell}" in quick("jobs", "show", "a").stdout
+    assert quick.json("jobs", "show", "acme/b")["warnings"] == [function]
+    alive(quick, {"default": 1, "other": 1})
+    assert "warning" not in quick("apply", "jobs.yaml", "--dry-run").stdout
 
 
 def test_a_dry_run_writes_nothing_and_says_the_same(quick: Folder) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.cli.folder import Folder
+from tests.cli.folder import Folder, alive
 
 DEBIAN = Path(__file__).parents[1] / "imports" / "debian"
 TAB = "MAILTO=ops\n# Nightly report\n30 2 * * * /srv/report --full >/dev/null 2>&1\n@reboot /srv/boot\n"
@@ -92,7 +92,26 @@ def test_what_all_imports_share(quick: Folder) -> None:
     assert "--hand-over" in quick("import", "crontab", "tab", "--hand-over", "tomorrow", code=2).stderr
     assert "has passed" in quick("import", "crontab", "tab", "--hand-over", "2020-01-01T00:00:00Z", code=2).stderr
     assert "cannot be read" in quick("import", "crontab", "nowhere", code=2).stderr
+    quick("import", "crontab", "tab", "--anyway", code=2)
     assert "Mars" in quick("import", "crontab", "tab", "--tz", "Mars/Base", code=2).stderr
+
+
+def test_an_import_with_a_hand_over_needs_workers_that_can_run_it(quick: Folder) -> None:
+    """At the instant cron ends: what nobody could run then would be lost."""
+    quick.write("tab", "0 1 * * * a | b\n0 2 * * * c\n")
+    words = ("import", "crontab", "tab", "--tz", "UTC", "--hand-over", "2099-01-15T08:00:00Z", "--apply", "--yes")
+    said = quick(*words, code=2).stderr
+    assert "these would not run: a, c: no worker serves the pool default" in said
+    assert "(--anyway" in said
+    alive(quick, {"default": 2}, {"shell": "no shell here"})
+    assert (
+        "these would not run: a: no worker of the pool default can run a text for the shell"
+        in quick(*words, code=2).stderr
+    )
+    assert "There is no job yet" in quick("jobs").stdout
+    assert "warning no worker of the pool default can run a text for the shell" in quick(*words, "--anyway").stdout
+    alive(quick, {"default": 1, "more": 1})
+    assert "2 unchanged" in quick(*words).stdout
 
 
 def test_k8s(quick: Folder) -> None:

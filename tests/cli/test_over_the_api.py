@@ -365,6 +365,11 @@ def test_jobs_in_shadow_are_compared_and_handed_over_alike(fleet: Fleet) -> None
     assert "did you mean default/silent" in refused("shadow silnt")
     assert "did you mean default/silent" in refused("shadow --back silnt")
     assert "is not an instant" in refused("shadow --hand-over silent --at soon")
+    piped = '{name: piped, schedule: {every: 1d}, run: {command: "a | b", shell: true}, shadow: true}'
+    fleet.folder.write("piped.yaml", f"jobs: [{piped}]")
+    fleet.database("apply", "-f", "piped.yaml")
+    assert "this worker runs no shell" in refused("shadow --hand-over piped --at 2099-01-01T00:00:00Z")
+    fleet.api("jobs", "delete", "piped")
     # each way one of the twins; then, repeated, both say of either that it is done
     first = fleet.database("shadow", "--hand-over", "same-1").stdout
     assert fleet.api("shadow", "--hand-over", "same-2").stdout == first.replace("same-1", "same-2")

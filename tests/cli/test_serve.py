@@ -176,6 +176,7 @@ def test_a_worker_tells_which_pools_nobody_serves(with_examples: Folder) -> None
     with with_examples.serving("-f", "jobs.yaml") as node:
         node.until("Look at it")
         assert " warning " in node.until(line)
+        assert any("no worker of the pool default can run python:shop.jobs:bill" in each for each in node.lines)
     with with_examples.serving("--pool", "default=2", "--pool", "reports=2", command="worker") as node:
         said = node.until("jobs wait for a scheduler")
         assert "those without a region (start fleetcron scheduler, or serve)" in said

@@ -16,7 +16,7 @@ from fleetcron.config import StoreConfig
 from fleetcron.scheduler.tables import Tables
 from fleetcron.scheduler.tick import tick
 from fleetcron.store.store import Store
-from tests.cli.folder import Folder
+from tests.cli.folder import Folder, alive
 from tests.store.floor import ok
 
 TAB = """\
@@ -171,7 +171,11 @@ def test_from_the_report_to_the_hand_over_and_back(quick: Folder) -> None:
     assert "Nothing was handed over" in quick("shadow", "--hand-over", "--all", shift_s=now).stdout
 
     at = "2099-01-01T00:00:00Z"
-    done = quick.json("shadow", "--hand-over", "report", "--at", at)["jobs"][0]
+    refused = quick("shadow", "--hand-over", "report", "--at", at, code=2).stderr
+    assert "its ticks would not run: no worker serves the pool default" in refused
+    assert "(--anyway" in refused
+    assert "could not run here now: no worker serves" in quick("shadow", "report", code=1, shift_s=now).stdout
+    done = quick.json("shadow", "--hand-over", "report", "--at", at, "--anyway")["jobs"][0]
     assert (done["done"], done["last_before"], done["first_after"]) == ("handed_over", "2098-12-31T23:59:00Z", at)
     assert "was handed over before" in quick("shadow", "--hand-over", "report", "--at", at).stdout
     assert quick.json("jobs", "show", "report")["definition"]["shadow"] == at
@@ -181,7 +185,7 @@ def test_from_the_report_to_the_hand_over_and_back(quick: Folder) -> None:
     assert "hand_over" in quick("jobs", "history", "report").stdout
     assert "has passed" in quick("shadow", "--hand-over", "report", "--at", "2020-01-01T00:00:00Z", code=2).stderr
     assert "not in shadow" in quick("shadow", "--hand-over", "daily", code=2).stderr
-    for wrong in (["--hand-over"], ["--back"], ["--at", at], ["--hand-over", "report", "--at", "soon"]):
+    for wrong in (["--hand-over"], ["--back"], ["--anyway"], ["--at", at], ["--hand-over", "report", "--at", "soon"]):
         quick("shadow", *wrong, code=2)
 
 
@@ -193,6 +197,9 @@ def test_all_that_are_the_same_are_handed_over(quick: Folder) -> None:
     quick("ping", "report", "--start", shift_s=now)
     plan(quick, now)
     assert [each["verdict"] for each in quick.json("shadow", shift_s=now)["jobs"]] == ["nothing yet", "same"]
+    refused = quick("shadow", "--hand-over", "--all", code=2, shift_s=now).stderr
+    assert "default/report is not handed over" in refused
+    alive(quick, {"default": 1})
     said = quick("shadow", "--hand-over", "--all", shift_s=now).stdout
     assert "default/report: handed over, at" in said
     assert "daily" not in said

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from fleetcron.config import ExecutorConfig, read
 from fleetcron.errors import ConfigError
+from fleetcron.executors.allowed import is_allowed
 from fleetcron.executors.assignment import Assignment
 from fleetcron.executors.by_target import ByTarget
 from fleetcron.executors.codes import CODES, is_permanent
 from fleetcron.executors.context import Stop
 from fleetcron.executors.flights import FORCED_MS, NEVER_MS, Flights, Phase
 from fleetcron.executors.frames import BrokenFrames, Frames, framed
-from fleetcron.executors.handlers import Handlers, is_allowed
+from fleetcron.executors.handlers import Handlers
 from fleetcron.executors.host_talk import assignment_of, reports_of, row_of, told
 from fleetcron.executors.http_answer import retry_after_ms
 from fleetcron.executors.outputs import CHUNK, CHUNKS, TAIL, Output

@@ -135,6 +135,9 @@ def test_policies_and_arguments() -> None:
     assert document["overlap"] == {"policy": "allow", "max_running": 3}
     assert document["misfire"] == {"policy": "all", "window": "600s"}
     assert document["jitter"] == "20s"
+    assert document["start_deadline"] == "620s", "as late as there, and its own jitter is no lateness"
+    assert imported(CronTrigger(hour=5)).jobs[0].document["start_deadline"] == "60s"
+    assert "start_deadline" not in imported(trigger, misfire_grace_time=None).jobs[0].document
     assert has(said(plan, "differs"), "goes both ways")
     assert imported(trigger).jobs[0].document["run"] == {"python": "os:getcwd"}
     assert has(said(imported(trigger, args=(object(),)), "left_out"), "JSON")

@@ -58,6 +58,9 @@ def test_source_is_read_and_not_run() -> None:
     }
     assert documents["seconds"]["run"] == {"command": ["celery", "-A", "proj", "call", "proj.add", "--args=[16,16]"]}
     assert documents["monday"]["run"]["command"][5:] == ['--kwargs={"x":"ü"}', "--queue=slow", "--expires=60"]
+    # what no worker has sent for a while is sent once, as beat does after a rest
+    assert {name for name, each in documents.items() if each["overlap"] == "allow"} == {"seconds"}
+    assert {each["overlap"] for each in documents.values()} == {"allow", "collapse"}
     texts = said(plan)
     assert has(texts, "priority")
     assert has(said(plan, "left_out"), "solar", "-37.8")

@@ -91,6 +91,8 @@ def test_the_example_of_the_documentation() -> None:
     assert document["schedule"] == {"cron": "* * * * *"}
     assert document["overlap"] == "allow"
     assert document["retry"]["max_attempts"] == 7
+    assert "start_deadline" not in document
+    assert has(said(plan, "note"), "without a starting deadline", "all start when one comes")
     assert has(said(plan, "differs"), "busybox:1.28")
 
 

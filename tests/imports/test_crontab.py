@@ -36,6 +36,9 @@ def test_the_crontab_of_debian() -> None:
     assert has(texts, "runs as root")
     assert has(texts, "anacron runs these scripts itself")
     assert len(read_definitions(plan.as_document()).jobs) == 4
+    assert {job.document["start_deadline"] for job in plan.jobs} == {"5m"}
+    [late] = [each for each in plan.findings if "expires" in each.text]
+    assert (late.level, late.origin and str(late.origin)) == ("note", "/etc/crontab")
 
 
 def test_the_folder_of_debian() -> None:
@@ -138,7 +141,7 @@ def test_chance() -> None:
     plan = crontab("RANDOM_DELAY=45\n0~30 ~ * * * a\n")
     document = plan.jobs[0].document
     assert document["schedule"]["cron"].upper() == "H(0-30) H * * *"
-    assert document["jitter"] == "45m"
+    assert (document["jitter"], document["start_deadline"]) == ("45m", "50m")
     assert has(said(plan, "differs"), "chooses anew")
 
 
@@ -146,7 +149,8 @@ def test_cron_never_waits_retries_or_catches_up_and_so_do_its_jobs() -> None:
     document = only("0 1 * * * a\n")
     assert (document["overlap"], document["misfire"], document["retry"]) == ("allow", "skip", {"max_attempts": 1})
     plain = only("0 1 * * * a\n", wish=Wish(defaults=True))
-    assert not {"overlap", "misfire", "retry", "timeout"} & plain.keys()
+    assert not {"overlap", "misfire", "retry", "timeout", "start_deadline"} & plain.keys()
+    assert not has(said(crontab("0 1 * * * a\n", wish=Wish(defaults=True))), "expires")
 
 
 @pytest.mark.parametrize(

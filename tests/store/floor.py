@@ -1,6 +1,7 @@
 """A shop floor for tests: ticks become runs, runs are queued, claimed and ended, with the real verbs and by hand."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -15,11 +16,14 @@ from fleetcron.scheduler.tables import Tables
 from fleetcron.scheduler.tick import tick
 from fleetcron.store.claims import Claimed
 from fleetcron.store.ends import Ended
+from fleetcron.store.store import Store
+from tests.store.engines import hand_cranked
 from tests.store.handwork import Handwork, ok
 
-__all__ = ["MINUTE", "Floor", "ok"]
+__all__ = ["MINUTE", "NOW", "Floor", "ok", "on_a_floor"]
 
 MINUTE = 60_000
+NOW = 1_800_000_000_000
 MINUTELY = CronEntry("* * * * *", "UTC", "skip", "both")
 TWICE = RetryRule(max_attempts=2)
 
@@ -65,3 +69,16 @@ class Floor(Handwork):
 
     async def fail(self, node_id: str, run: Claimed) -> None:
         await self.end(node_id, run, Failed(Fault("ValueError", "no such shop", "line 1\nline 2")), log_bytes=12)
+
+
+def on_a_floor(story: Callable[[Floor], Awaitable[None]]) -> None:
+    """A story on a floor of its own, in memory, which begins at NOW: a full minute."""
+
+    async def main() -> None:
+        async with hand_cranked(":memory:", NOW) as (engine, clock):
+            store = Store(engine)
+            ok(await store.shards.fix(1))
+            held = ok(await store.shards.take("*", [0], "scheduler", 36_000_000))
+            await story(Floor(store, clock, Desk(store, actor="ann", shards=1), held))
+
+    asyncio.run(main())

@@ -14,7 +14,7 @@ from fleetcron.api.jobs import tenant_in
 from fleetcron.api.parameters import Asked, Words
 from fleetcron.api.problems import wrong
 from fleetcron.api.routing import needs, router
-from fleetcron.applying.apply import Report, apply, gone_from, mark_unserved
+from fleetcron.applying.apply import Report, apply, gone_from, mark_unable
 from fleetcron.applying.plan import planned
 from fleetcron.applying.rehearsal import RehearsalStore
 from fleetcron.model.access import Role
@@ -86,7 +86,7 @@ async def _carried_out(context: Context, caller: Caller, body: Wished, store: St
         gone=_seen(caller, gone),
         prune=body.prune or "keep",
     )
-    await mark_unserved(store, report)
+    await mark_unable(store, report)
     return report
 
 

@@ -20,7 +20,7 @@ from fleetcron.store.jobs import JobFilter
 from fleetcron.times.durations import duration_ms
 from fleetcron.views.asking import answer
 from fleetcron.views.shadow import hand_over as handed_over
-from fleetcron.views.shadow import handed_json, noted_json, report_json, reports
+from fleetcron.views.shadow import handed_json, noted_json, report_json, reports, warned
 
 routes = router("shadow")
 
@@ -39,6 +39,7 @@ class Ping(Asked):
 
 class HandOver(Asked):
     at: Words | None = Field(default=None, description="the instant; the one that the report names unless given")
+    anyway: bool = Field(default=False, description="also if no worker that lives could run it: some will, by then")
 
 
 @routes.post("/jobs/{name}/ping", response_model=shapes.Noted, summary="The old scheduler ran it", **needs(Role.PING))
@@ -57,7 +58,8 @@ async def ping_job(
     told = Told(said.event, said.exit_code, took_ms, host=said.host)
     told = told if said.id is None else replace(told, ping_id=said.id)
     told.check()
-    return noted_json(own, name, await answer(lambda: context.store.pings.note(own, name, told)))
+    noted = await answer(lambda: context.store.pings.note(own, name, told))
+    return noted_json(own, name, noted, await warned(context.store, own, name, noted))
 
 
 @routes.get("/jobs/{name}/shadow", response_model=shapes.Comparison, summary="Compare a job", **needs(Role.VIEWER))
@@ -104,7 +106,8 @@ async def hand_over_job(
     tenant: Tenant = None,
 ) -> dict[str, Any]:
     """From the instant on its ticks are ours; those before it stay the old scheduler's. No tick is lost or doubled.
-    Safe to repeat. 409 if it is not in shadow, if the instant has passed, or if nobody names one."""
+    Safe to repeat. 409 if it is not in shadow, if the instant has passed, if nobody names one, or if no worker that
+    lives could run it."""
     line = await the_job(context, caller.tenant(tenant), name)
     at_ms = _instant(body.at)
     if at_ms is None:
@@ -112,7 +115,7 @@ async def hand_over_job(
         at_ms = found.hand_over_ms
         if at_ms is None:
             raise Problem(409, "the report names no instant: it is not in shadow, or not the same so far; send `at`")
-    return handed_json(await handed_over(context.store, context.desk(caller.actor), line, at_ms))
+    return handed_json(await handed_over(context.store, context.desk(caller.actor), line, at_ms, anyway=body.anyway))
 
 
 @routes.post("/jobs/{name}/shadow", response_model=shapes.Handed, summary="Put a job in shadow", **needs(Role.OPERATOR))

@@ -25,7 +25,7 @@ class Noted(Shown):
     name: str
     ping: NotedPing
     shadow: Until
-    warning: str | None = Field(description="such as: it was handed over, and runs twice now")
+    warning: str | None = Field(description="such as: it was handed over, and runs twice now, or: our runs wait")
 
 
 class Delay(Shown):
@@ -61,6 +61,7 @@ class Comparison(Shown):
     hosts: list[str]
     verdict: Literal["same", "differs", "nothing yet"]
     words: str
+    unable: str | None = Field(description="why no worker that lives could run it; null: nothing is known")
     hand_over_at: str | None = Field(description="when to hand it over, if it is the same so far; or when it is or was")
     hand_over_local: str | None
     timezone: str = Field(description="in which people read its instants")

@@ -1,7 +1,7 @@
 """Documents into the store, and what became of each: the work behind `apply`, `serve -f` and POST /apply."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,10 +15,11 @@ from fleetcron.scheduler.dependencies import upstream_first
 from fleetcron.scheduler.desk import BATCH, Applied, Desk
 from fleetcron.scheduler.sync import Prune, awaken, not_ours, put_to_rest, signature, vanished, written
 from fleetcron.store.store import Store
+from fleetcron.store.workers import Worker
+from fleetcron.views.able import Crew, living
 from fleetcron.views.calendars import stored_calendars
 from fleetcron.views.instants import as_json
 from fleetcron.views.schedules import short
-from fleetcron.views.serving import served
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +42,11 @@ class CalendarDone:
 
 @dataclass(frozen=True, slots=True)
 class JobDone:
-    """`unserved`: workers live, and none of them serves its pool."""
+    """`unable`: why no worker that lives can run it."""
 
     applied: Applied
     changed: Sequence[Change] = ()
-    unserved: bool = False
+    unable: str | None = None
 
     @property
     def full_name(self) -> str:
@@ -54,10 +55,7 @@ class JobDone:
     @property
     def warning(self) -> str | None:
         """What was accepted and will not work."""
-        if self.applied.warning is None and self.unserved and self.applied.job is not None:
-            pool = self.applied.job.definition.pool
-            return f"no worker serves the pool {pool} (fleetcron worker --pool {pool}=2)"
-        return self.applied.warning
+        return self.applied.warning or self.unable
 
     def as_json(self) -> dict[str, Any]:
         applied = self.applied
@@ -154,15 +152,15 @@ async def apply(
     return report
 
 
-async def mark_unserved(store: Store, report: Report) -> None:
-    """Jobs of a pool that nobody serves. While there is no worker at all, it is not the pool that is missing."""
-    if there := await served(store):
-        report.jobs = [replace(each, unserved=_lacks_workers(each.applied, there)) for each in report.jobs]
+async def mark_unable(store: Store, report: Report, *coming: Worker) -> None:
+    """Jobs that none of the workers can run, nor one that is about to join. It is no reason to refuse a job: whoever
+    deploys often applies first, and starts the workers then."""
+    crew = await living(store, *coming)
+    report.jobs = [replace(each, unable=_unable(each.applied, crew)) for each in report.jobs]
 
 
-def _lacks_workers(applied: Applied, there: Collection[str]) -> bool:
-    job = applied.job
-    return applied.done != "refused" and job is not None and job.state == "active" and job.definition.pool not in there
+def _unable(applied: Applied, crew: Crew) -> str | None:
+    return None if applied.done == "refused" or applied.job is None else crew.warning(applied.job)
 
 
 async def gone_from(store: Store, documents: Documents, managed_by: str | None, prune: Prune | None) -> Sequence[Job]:

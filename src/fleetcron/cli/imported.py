@@ -9,15 +9,19 @@ from typing import Any, Final
 
 import click
 
-from fleetcron.applying.apply import Report, apply, mark_unserved
+from fleetcron.applying.apply import Report, apply, mark_unable
 from fleetcron.cli.apply import progress_bar
 from fleetcron.cli.connection import Database, opened
 from fleetcron.cli.tables import coloured, numbered, printable, shortened
 from fleetcron.cli.when import print_json
 from fleetcron.cli.yamltext import dumped
 from fleetcron.config import Config
+from fleetcron.errors import RefusedError
 from fleetcron.imports.plan import Finding, ImportedJob, Level, Plan
+from fleetcron.model.definition import Definition
 from fleetcron.model.reading import read_definitions
+from fleetcron.views.able import Crew, living
+from fleetcron.views.shadow import ANYWAY
 
 _WORDS: Final[Mapping[Level, str]] = {
     "left_out": "LEFT OUT",
@@ -38,6 +42,7 @@ class Outcome:
     output: str | None = None
     apply: bool = False
     yes: bool = False
+    anyway: bool = False
 
 
 def finish(plan: Plan, outcome: Outcome) -> None:
@@ -134,16 +139,30 @@ def _agreed(plan: Plan) -> bool:
 
 
 def _applied(plan: Plan, outcome: Outcome) -> Report:
-    return asyncio.run(_apply(plan, outcome.database.config(), outcome.by))
+    return asyncio.run(_apply(plan, outcome, outcome.database.config()))
 
 
-async def _apply(plan: Plan, config: Config, by: str) -> Report:
+async def _apply(plan: Plan, outcome: Outcome, config: Config) -> Report:
     documents = read_definitions(plan.as_document())
     async with opened(config, "made") as store:
+        if plan.wish.hand_over_ms is not None and not outcome.anyway:
+            _check_able(documents.jobs, await living(store))
         with progress_bar(len(documents.jobs), "applying") as progress:
-            report = await apply(store, documents, actor=by, shards=config.scheduler.shards, progress=progress)
-        await mark_unserved(store, report)
+            report = await apply(store, documents, actor=outcome.by, shards=config.scheduler.shards, progress=progress)
+        await mark_unable(store, report)
         return report
+
+
+def _check_able(jobs: Sequence[Definition], crew: Crew) -> None:
+    """At the instant of the hand-over the old scheduler ends: what nobody can run then is lost."""
+    unable = {job.name: why for job in jobs if (why := crew.why_not(job)) is not None}
+    if unable:
+        names, reasons = list(unable), list(dict.fromkeys(unable.values()))
+        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+        raise RefusedError(
+            f"nothing is applied, since after the hand-over these would not run: {', '.join(names[:_NAMED])}{more}: "
+            f"{'; '.join(reasons[:_NAMED])}. {ANYWAY}"
+        )
 
 
 def _say_applied(report: Report | None) -> None:

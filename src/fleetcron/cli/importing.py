@@ -53,6 +53,7 @@ _OPTIONS = (
     click.option("--shadow", is_flag=True, help="The old scheduler goes on and pings us; nothing of the jobs runs "
                  "until they are handed over, or until --hand-over."),
     click.option("--apply", "wants_apply", is_flag=True, help="After the plan: ask, and apply."),
+    click.option("--anyway", is_flag=True, help="With --hand-over and --apply: also what no living worker could run."),
     click.option("-y", "--yes", is_flag=True, help="With --apply: do not ask."),
 )  # fmt: skip
 
@@ -70,15 +71,19 @@ def import_options(function: Command) -> Command:
         hand_over: str | None,
         shadow: bool,
         wants_apply: bool,
+        anyway: bool,
         yes: bool,
         **values: Any,
     ) -> None:
         if yes and not wants_apply:
             raise click.UsageError("--yes goes with --apply")
+        if anyway and not (wants_apply and hand_over):
+            raise click.UsageError("--anyway goes with --hand-over and --apply")
         outcome = Outcome(
             output=output,
             apply=wants_apply,
             yes=yes,
+            anyway=anyway,
             by=values.pop("by"),
             database=values.pop("database"),
             as_json=values.pop("as_json"),

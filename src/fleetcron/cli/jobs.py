@@ -13,13 +13,14 @@ from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.moments import distance, ms_of, now_ms
 from fleetcron.cli.names import split
 from fleetcron.cli.schedules import in_a_table
-from fleetcron.cli.serving import lines, served, served_there
+from fleetcron.cli.serving import lines, served_there
 from fleetcron.cli.tables import coloured, limit_option, say_more, table
 from fleetcron.cli.watching import watchable
 from fleetcron.cli.when import json_option, print_json
 from fleetcron.model.states import JOB_STATES
 from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.store import Store
+from fleetcron.views.able import living
 from fleetcron.views.coming import next_ticks
 from fleetcron.views.cursors import cursor_of
 from fleetcron.views.jobs import line_json
@@ -104,8 +105,9 @@ async def _of_store(store: Store, wanted: JobFilter, limit: int) -> Listed:
     found = await store.jobs.list(wanted, limit + 1)
     now_ms = (await store.jobs.find(())).now_ms
     coming = await next_ticks(store, found[:limit])
-    jobs = [line_json(line, coming.get(line.job.job_id), now_ms) for line in found[:limit]]
-    return Listed(jobs, len(found) > limit, now_ms, await served(store))
+    crew = await living(store)
+    jobs = [line_json(line, coming.get(line.job.job_id), now_ms, crew) for line in found[:limit]]
+    return Listed(jobs, len(found) > limit, now_ms, crew.pools)
 
 
 def _of_api(client: "Client", wanted: JobFilter, limit: int) -> Listed:
@@ -127,7 +129,7 @@ def _state(job: Doc, now: int) -> str:
     until = job["shadow"]
     is_in_shadow = until is True or (isinstance(until, str) and ms_of(until) > now)
     shadow = click.style(" (shadow)", fg="magenta") if is_in_shadow else ""
-    return coloured(job["state"]) + shadow + (click.style(" (stuck)", fg="red") if job["problem"] else "")
+    return coloured(job["state"]) + shadow + (click.style(" (stuck)", fg="red") if job["health"] == "stuck" else "")
 
 
 def _next(job: Doc, now: int) -> str:

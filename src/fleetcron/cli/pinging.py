@@ -11,9 +11,8 @@ from fleetcron.cli.names import naming, no_such_job, split, split_there
 from fleetcron.config import Config
 from fleetcron.errors import FleetcronError, StoreUnavailable
 from fleetcron.model.ping import Told
-from fleetcron.store.pings import Noted
 from fleetcron.store.written import Ok, Refused
-from fleetcron.views.shadow import warning_of
+from fleetcron.views.shadow import warned
 
 _TRIES: Final = 2  # an API that is away is no reason to keep a line of a crontab
 
@@ -31,8 +30,7 @@ def send(
     try:
         if api is None:
             config = Database(database, config_file).config()
-            noted = asyncio.run(asyncio.wait_for(_to_store(config, name, told, elapsed_ms), timeout_s))
-            warning = warning_of(noted)
+            warning = asyncio.run(asyncio.wait_for(_to_store(config, name, told, elapsed_ms), timeout_s))
         else:
             warning = _to_api(api, name, told, timeout_s)
     except TimeoutError:
@@ -61,14 +59,14 @@ def _to_api(api: str, name: str, told: Told, timeout_s: float) -> str | None:
     return noted["warning"]
 
 
-async def _to_store(config: Config, name: str, told: Told, elapsed_ms: Callable[[], int]) -> Noted:
+async def _to_store(config: Config, name: str, told: Told, elapsed_ms: Callable[[], int]) -> str | None:
     tenant, own = split(name)
     async with opened(config) as store:
         for _ in range(3):
             late = replace(told, ago_ms=told.ago_ms + elapsed_ms())
             match await store.pings.note(tenant, own, late):
                 case Ok(noted):
-                    return noted
+                    return await warned(store, tenant, own, noted)
                 case Refused():
                     raise await no_such_job(store, name)
     raise StoreUnavailable("the reply was lost: it may have been noted", hint="nothing is noted twice")

@@ -13,7 +13,7 @@ import click
 from fleetcron import __version__
 from fleetcron.app.application import Fleetcron
 from fleetcron.app.running import fitted, lend_functions
-from fleetcron.applying.apply import Report, apply
+from fleetcron.applying.apply import Report, apply, mark_unable
 from fleetcron.cli.apps import app_of, app_option, database_of
 from fleetcron.cli.connection import Database, database_options, sqlite_path
 from fleetcron.cli.files import Loaded, files_option, load, read
@@ -29,6 +29,7 @@ from fleetcron.errors import StoreUnavailable
 from fleetcron.node import Node, stop_on_signals, tune_interpreter
 from fleetcron.scheduler import sync
 from fleetcron.store.jobs import Count
+from fleetcron.store.workers import Worker
 from fleetcron.views.calendars import stored_calendars
 
 log = logging.getLogger(__name__)
@@ -208,7 +209,11 @@ async def _started(config: Config, stop: asyncio.Event, *, wait: bool) -> Node |
 
 async def _applied(node: Node, loaded: Loaded) -> Report:
     documents = read(loaded, await stored_calendars(node.store))
-    return await apply(node.store, documents, actor=user(), shards=node.config.scheduler.shards)
+    report = await apply(node.store, documents, actor=user(), shards=node.config.scheduler.shards)
+    if "worker" in node.row.roles:
+        me = Worker(node.row.node_id, "", node.config.worker.slots(), node.refused(), 0, 0, 0)
+        await mark_unable(node.store, report, me)
+    return report
 
 
 def _tell(report: Report) -> None:

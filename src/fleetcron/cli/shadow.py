@@ -21,7 +21,7 @@ from fleetcron.times import zones
 from fleetcron.times.durations import rough_text
 from fleetcron.times.instants import to_ms
 from fleetcron.times.once import Once
-from fleetcron.views.shadow import Report, handed_json, report_json, reports
+from fleetcron.views.shadow import Report, check_able, handed_json, report_json, reports
 from fleetcron.views.shadow import hand_over as handed_over
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _HEADS: Final = ("JOB", "TICKS", "MATCHED", "MISSED", "DOUBLED", "UNEXPECTED", "
     "--back", "wants", flag_value="back", help="Put JOB into shadow again, or for the first time, from now on."
 )
 @click.option("--at", metavar="T", help="With --hand-over: the instant. [default: the one that the report names]")
+@click.option("--anyway", is_flag=True, help="With --hand-over: also if no worker that lives could run it.")
 @click.option("--all", "wants_all", is_flag=True, help="With --hand-over: all jobs that are the same so far.")
 @by_option
 @database_options
@@ -50,6 +51,7 @@ def command(
     since: str | None,
     wants: str | None,
     at: str | None,
+    anyway: bool,
     wants_all: bool,
     by: str,
     as_json: bool,
@@ -59,8 +61,8 @@ def command(
     In shadow a job runs nothing: its ticks are noted in the ledger, while the old scheduler runs the work and says so
     with `fleetcron ping`. Exit code 1 when something differs.
     """
-    if (at is not None or wants_all) and wants != "hand-over":
-        raise click.UsageError("--at and --all go with --hand-over")
+    if (at is not None or wants_all or anyway) and wants != "hand-over":
+        raise click.UsageError("--at, --all and --anyway go with --hand-over")
     if wants is not None and bool(names) == wants_all:
         raise click.UsageError("say which jobs: their names, or --all" if wants == "hand-over" else "say which jobs")
     since_ms = instant_ms(since, "--since")
@@ -75,16 +77,20 @@ def command(
 
     async def of_store(store: Store) -> list[Any]:
         desk = Desk(store, actor=by, shards=database.config().scheduler.shards)
-        found = [(report, report_json(report)) for report in await _reports(store, names, since_ms)]
+        found = await _reports(store, names, since_ms)
+        lines = {each.line.job.job_id: each.line for each in found}
         return [
-            handed_json(await handed_over(store, desk, report.line, _chosen(told, wants, at_ms)))
-            for report, told in found
-            if not wants_all or _is_ready(told)
+            handed_json(await handed_over(store, desk, lines[told["job_id"]], instant, anyway=True))
+            for told, instant in chosen([report_json(each) for each in found])
         ]
 
     def of_api(client: "Client") -> list[Any]:
-        found = [told for told in _there(client, names, since_ms) if not wants_all or _is_ready(told)]
-        return [_handed(client, told, _chosen(told, wants, at_ms)) for told in found]
+        return [_handed(client, told, instant, anyway) for told, instant in chosen(_there(client, names, since_ms))]
+
+    def chosen(found: Sequence[Doc]) -> list[tuple[Doc, int | None]]:
+        """All of them are looked at before the first one is handed over: whether it can be run, too."""
+        asked = [told for told in found if not wants_all or _is_ready(told)]
+        return [(told, _chosen(told, wants, at_ms, anyway)) for told in asked]
 
     _say(database.ask(of_store, of_api), as_json)
 
@@ -93,15 +99,19 @@ def _is_ready(report: Doc) -> bool:
     return bool(report["in_shadow"] and report["verdict"] == "same")
 
 
-def _chosen(report: Doc, wants: str, at_ms: int | None) -> int | None:
+def _chosen(report: Doc, wants: str, at_ms: int | None, anyway: bool) -> int | None:
     """The instant of the hand-over; none for the way back."""
-    if wants == "back" or at_ms is not None:
-        return at_ms
-    if report["hand_over_at"] is None:
+    if wants == "back":
+        return None
+    if at_ms is None and report["hand_over_at"] is None:
         if report["shadow"] is False:
             raise RefusedError(f"{_full(report)} is not in shadow: there is nothing to hand over")
         raise RefusedError(f"{_full(report)}: {report['words']}. Name the instant yourself if you are sure: --at T")
-    return ms_of(report["hand_over_at"])
+    chosen_ms = ms_of(report["hand_over_at"]) if at_ms is None else at_ms
+    is_new = report["in_shadow"] and report["shadow"] != as_json_instant(chosen_ms)
+    if is_new and not anyway and chosen_ms > ms_of(report["until"]):
+        check_able(_full(report), report.get("unable"))  # an older API does not say it
+    return chosen_ms
 
 
 def _full(job: Doc) -> str:
@@ -137,11 +147,11 @@ def _there(client: "Client", names: Sequence[str], since_ms: int | None) -> list
     return found
 
 
-def _handed(client: "Client", report: Doc, at_ms: int | None) -> Doc:
+def _handed(client: "Client", report: Doc, at_ms: int | None, anyway: bool) -> Doc:
     name, tenant = report["name"], report["tenant"]
     if at_ms is None:
         return client.shadow.begin(name, tenant=tenant)
-    return client.shadow.hand_over(name, as_json_instant(at_ms), tenant=tenant)
+    return client.shadow.hand_over(name, as_json_instant(at_ms), anyway=anyway, tenant=tenant)
 
 
 def _instant(text: str) -> int:
@@ -161,6 +171,10 @@ def _show(found: Sequence[Doc], as_json: bool, in_detail: bool) -> None:
         click.echo("No job is in shadow. Import some: fleetcron import crontab FILE --shadow")
     else:
         click.echo(table(_HEADS, [_row(report) for report in found]))
+        for report in found:
+            if report["in_shadow"] and report.get("unable"):
+                warning = click.style("warning", fg="yellow")
+                click.echo(f"{warning} {_full(report)} could not run here now: {printable(report['unable'])}")
         for report in found if in_detail else ():
             for difference in report["differences"][:_SHOWN]:
                 click.echo(f"{_full(report)}: {_difference(difference, report)}")

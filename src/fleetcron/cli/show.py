@@ -15,6 +15,7 @@ from fleetcron.cli.when import json_option, print_json
 from fleetcron.cli.yamltext import dumped
 from fleetcron.model.job import Change
 from fleetcron.store.store import Store
+from fleetcron.views.able import living
 from fleetcron.views.coming import next_ticks, ticks_of
 from fleetcron.views.instants import zone_name
 from fleetcron.views.jobs import job_json, revision_json
@@ -44,7 +45,7 @@ async def _of_store(store: Store, name: str) -> tuple[Doc, int]:
     line = await the_job(store, name)
     coming = (await next_ticks(store, [line])).get(line.job.job_id)
     now = (await store.jobs.find(())).now_ms
-    return job_json(line, await ticks_of(store, line, _TICKS), coming, now), now
+    return job_json(line, await ticks_of(store, line, _TICKS), coming, now, await living(store)), now
 
 
 def _of_api(client: "Client", name: str) -> tuple[Doc, int]:
@@ -64,6 +65,7 @@ def _show(job: Doc, now: int) -> None:
     said = [("state", state), ("schedule", job["schedule"])]
     if job["problem"]:
         said.append(("problem", click.style(printable(job["problem"]), fg="red")))
+    said += [("warning", click.style(printable(warning), fg="yellow")) for warning in job["warnings"]]
     for at, tick in enumerate(job["next"]):
         where = "" if zone == "UTC" else f"   {tick['local']} {zone}"
         due = tick["scheduled_for"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 from fleetcron.app.application import PRUNES, Fleetcron
-from fleetcron.applying.apply import Report, apply, compared, mark_unserved, standings
+from fleetcron.applying.apply import Report, apply, compared, mark_unable, standings
 from fleetcron.cli.apps import app_of, app_option
 from fleetcron.cli.files import Loaded, files_option, load, read
 from fleetcron.cli.names import MOST_OF_A_NAME
@@ -79,7 +79,7 @@ class Wished:
             before = await standings(store, self.app.definitions())
             done = await self.app.sync(store, prune=self.prune, by=by, shards=shards)
             report.jobs += [compared(before, applied) for applied in done]
-        await mark_unserved(store, report)
+        await mark_unable(store, report)
         return report
 
     def bodies(self, client: "Client", checked: Documents) -> Sequence[Body]:

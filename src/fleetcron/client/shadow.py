@@ -44,9 +44,12 @@ class Shadow(Noun[F]):
         return Call({"name": name}, {"tenant": self.of(tenant)}, said, once=True)
 
     @verb("POST", "/jobs/{name}/hand-over")
-    def hand_over(self, name: str, at: Instant | None = None, *, tenant: str | None = None) -> Call[shapes.Handed]:
-        """From the instant on its ticks are ours; the one that the report names unless given."""
-        return Call({"name": name}, {"tenant": self.of(tenant)}, {"at": at}, once=True)
+    def hand_over(
+        self, name: str, at: Instant | None = None, *, anyway: bool = False, tenant: str | None = None
+    ) -> Call[shapes.Handed]:
+        """From the instant on its ticks are ours; the one that the report names unless given. `anyway`: also if no
+        worker that lives could run it."""
+        return Call({"name": name}, {"tenant": self.of(tenant)}, {"at": at, "anyway": anyway}, once=True)
 
     @verb("POST", "/jobs/{name}/shadow")
     def begin(self, name: str, *, tenant: str | None = None) -> Call[shapes.Handed]:

@@ -57,6 +57,7 @@ class ShadowReport(TypedDict):
     hosts: list[str]
     verdict: Literal["same", "differs", "nothing yet"]
     words: str
+    unable: str | None
     hand_over_at: str | None
     hand_over_local: str | None
     timezone: str

@@ -16,6 +16,7 @@ from fleetcron.config import ExecutorConfig
 from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.performer import SUCCEEDED
 from fleetcron.executors.programs import Chunks, Program, Programs
+from fleetcron.executors.refusals import NO_SHELL
 from fleetcron.executors.reports import Declined, Done, LogChunk, Outbox, Tell
 from fleetcron.executors.supervisor import End, Order
 from fleetcron.executors.verdicts import OVERDUE, Why, limited, signal_name, stopped
@@ -59,7 +60,7 @@ class Commands:
         if not isinstance(target, CommandTarget):
             return "it is not a command"
         if target.shell and self._config.shell != "allowed":
-            return "this worker runs no shell; write the command as a list, or set executor.shell to allowed"
+            return NO_SHELL
         return None
 
     def start(self, assignments: Sequence[Assignment]) -> None:

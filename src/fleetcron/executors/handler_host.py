@@ -18,10 +18,10 @@ from typing import Any, Final, Protocol
 
 from fleetcron.clock import Clock
 from fleetcron.executors.alarm import Alarm
+from fleetcron.executors.allowed import module_of
 from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.flights import Flight, Flights, Phase
 from fleetcron.executors.frames import BrokenFrames
-from fleetcron.executors.handlers import module_of
 from fleetcron.executors.host_talk import AT_ONCE, reports_of, row_of
 from fleetcron.executors.programs import Programs
 from fleetcron.executors.reports import Declined, Done, Report

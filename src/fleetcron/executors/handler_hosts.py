@@ -19,10 +19,10 @@ from typing import Final
 
 from fleetcron.clock import Clock
 from fleetcron.config import ExecutorConfig
+from fleetcron.executors.allowed import is_allowed, named, not_allowed
 from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.flights import Flight
 from fleetcron.executors.handler_host import Found, HandlerHost, HostSettings, function_of
-from fleetcron.executors.handlers import is_allowed, named
 from fleetcron.executors.programs import Programs
 from fleetcron.executors.reports import Done, Outbox, Report, Tell
 from fleetcron.executors.verdicts import stopped
@@ -90,7 +90,7 @@ class HandlerHosts:
         if not isinstance(target, PythonTarget):
             return "it is not a Python function"
         if is_allowed(target.function, self._config.handlers) is None:
-            return f"{target.function} is not among the handlers of this worker; add it to executor.handlers"
+            return not_allowed(target.function)
         nobody = self._why_no_host if self._failed_starts else f"{target.function} was not looked for yet"
         return self._found.get(target.function, nobody)
 

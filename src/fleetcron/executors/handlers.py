@@ -1,8 +1,5 @@
-"""Finding a handler by its exact name, among those that the operator allows.
-
-An entry of the list allows `shop.jobs:report` (one function), `shop.jobs` (every function that is written in that
-module) or `shop.*` (in that package). "Written in" is what keeps `shop.jobs:os.system` out.
-"""
+"""Finding a handler by its exact name, among those that the operator allows (`allowed.py`). A module allows what is
+written in it: that is what keeps `shop.jobs:os.system` out."""
 
 import importlib
 import inspect
@@ -11,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fleetcron.executors.allowed import is_allowed, is_within, not_allowed
 from fleetcron.executors.context import Context
 from fleetcron.executors.payload_types import PayloadType, Unresolvable, payload_type
 from fleetcron.executors.verdicts import limited, name_of
@@ -66,7 +64,7 @@ class Handlers:
         module_name, _, path = name.partition(":")
         entry = is_allowed(name, self._allowed)
         if entry is None:
-            raise UnknownHandler(f"{name} is not among the handlers of this worker; add it to executor.handlers")
+            raise UnknownHandler(not_allowed(name))
         try:
             if module_name not in sys.modules:
                 importlib.invalidate_caches()  # it may have come since somebody looked for it
@@ -78,29 +76,9 @@ class Handlers:
             found = getattr(found, part, None)
         if not callable(found):
             raise UnknownHandler(f"{module_name} has no function {path}")
-        if ":" not in entry and not _is_within(str(getattr(found, "__module__", "")), entry):
+        if ":" not in entry and not is_within(str(getattr(found, "__module__", "")), entry):
             raise UnknownHandler(f"{path} is not written in {entry}; allow {name} by its own name")
         return found  # type: ignore[no-any-return]
-
-
-def module_of(name: str) -> str:
-    return name.partition(":")[0]
-
-
-def is_allowed(name: str, allowed: Sequence[str]) -> str | None:
-    """The entry that allows it."""
-    module = module_of(name)
-    return next((one for one in allowed if (one == name if ":" in one else _is_within(module, one))), None)
-
-
-def named(allowed: Sequence[str]) -> list[str]:
-    """The single functions of the list, which are looked for at the start."""
-    return [entry for entry in allowed if ":" in entry]
-
-
-def _is_within(module: str, entry: str) -> bool:
-    package = entry.removesuffix(".*")
-    return module == package or (entry != package and module.startswith(f"{package}."))
 
 
 def _handler(name: str, function: Callable[..., Any]) -> Handler:

@@ -14,9 +14,10 @@ from typing import Any, Final
 from fleetcron.clock import Clock
 from fleetcron.config import ExecutorConfig
 from fleetcron.executors.alarm import Alarm
+from fleetcron.executors.allowed import module_of
 from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.flights import Flight, Flights, Phase
-from fleetcron.executors.handlers import Handlers, module_of
+from fleetcron.executors.handlers import Handlers
 from fleetcron.executors.performer import Performer
 from fleetcron.executors.reports import Declined, Done, Outbox, Report, Tell
 from fleetcron.executors.threads import in_a_thread

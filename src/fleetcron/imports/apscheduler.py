@@ -142,4 +142,6 @@ def _rules(state: Mapping[str, Any], when: When, findings: list[Finding]) -> Doc
         findings.append(Finding("note", "without a misfire_grace_time, what is missed is caught up for 24 h"))
     if len(when.entries) == 1 and "at" in when.entries[0]:
         rules["misfire"] = {"policy": "latest"}  # there is only this one tick to lose
+    elif isinstance(grace, int | float):  # what is later than that is not started there either
+        rules["start_deadline"] = f"{max(round(grace), _GRACE_S) + when.jitter_s}s"
     return rules

@@ -13,12 +13,13 @@ from typing import Any, Final
 from fleetcron.errors import ScheduleError
 from fleetcron.imports.dialect import CELERY, Read, Unreadable, cron_document, expression, read_field
 from fleetcron.imports.plan import Document, Finding, Origin, Plan
-from fleetcron.times.durations import duration_text
+from fleetcron.times.durations import duration_ms, duration_text
 from fleetcron.times.expression import FIVE
 from fleetcron.times.zones import zone
 
 FIELDS: Final = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
 NOT_JSON: Final = "__not_json__"  # the key under which a value stands that JSON does not have
+_MINUTE_MS: Final = 60_000
 _OPTIONS: Final = {
     "queue": "--queue",
     "exchange": "--exchange",
@@ -53,8 +54,10 @@ def _add(plan: Plan, origin: Origin, entry: Mapping[str, Any], timezone: str, ap
         "run": {"command": _command(entry, app, findings)},
     }
     if not plan.wish.defaults:
-        # sending is short, and each tick is a message of its own, whatever the one before is doing
-        document |= {"timeout": "5m", "overlap": "allow", "misfire": "latest"}
+        # Sending is short: ticks a minute apart never meet, unless no worker comes for a while or the broker is away.
+        # Then beat sends once, not once for each tick. Of what is sent every few seconds each is a message of its own.
+        often = "every" in document["schedule"] and duration_ms(document["schedule"]["every"]) < _MINUTE_MS
+        document |= {"timeout": "5m", "overlap": "allow" if often else "collapse", "misfire": "latest"}
     plan.add(origin, str(entry["name"]), document, findings)
 
 

@@ -128,7 +128,8 @@ def _rules(
         # what is later than the deadline is not started; grace cannot be longer than what is caught up
         rules["misfire"] |= {"window": f"{deadline}s", "grace": f"{min(deadline, 60)}s"}
     else:
-        findings.append(Finding("note", "without a starting deadline, what is missed is caught up for 24 h"))
+        text = "without a starting deadline, what is missed is caught up for 24 h, and runs that wait for a worker all "
+        findings.append(Finding("note", text + "start when one comes, as pods do when a node comes"))
     limit = _seconds(job, "backoffLimit", least=0)
     rules["retry"] = {
         "max_attempts": (_BACKOFF_LIMIT if limit is None else limit) + 1,

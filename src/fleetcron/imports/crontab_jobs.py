@@ -1,8 +1,9 @@
 """Entries of a crontab as jobs.
 
 Cron starts a job at its minute whatever still runs, never tries again, never ends it, and forgets what it missed. Jobs
-say so unless fleetcron's defaults are wished for. At clock changes Debian's cron runs by the clock what has a `*` in
-its minute or hour, and everything else once: that is our rule as well, but for "all 24 hours" without a `*`.
+say so, unless fleetcron's defaults are wished for; a run that no worker has started in time expires, where others would
+start all at once when a worker comes. At clock changes Debian's cron runs by the clock what has a `*` in its minute or
+hour, and everything else once: that is our rule as well, but for "all 24 hours" without a `*`.
 """
 
 import re
@@ -21,6 +22,7 @@ from fleetcron.times.expression import MACROS as OURS
 from fleetcron.times.fields import FieldKind
 from fleetcron.times.zones import zone
 
+_LATEST_M: Final = 5  # minutes: cron starts at once or never; a busy pool is given a moment
 _AS_CRON: Final[Document] = {
     "timeout": NO_TIMEOUT,
     "retry": {"max_attempts": 1},
@@ -102,11 +104,14 @@ class _Translation:
             "schedule": schedule,
             "run": made.run,
         }
-        if delay := self._delay():
-            document["jitter"] = delay
+        delay = self._delay()
+        if delay:
+            document["jitter"] = f"{delay}m"
         if user := self._entry.user:
             self._say_user(user, document)
-        return document if self._plan.wish.defaults else document | _AS_CRON
+        if self._plan.wish.defaults:
+            return document
+        return document | _AS_CRON | {"start_deadline": f"{_LATEST_M + delay}m"}
 
     def _say_user(self, user: str, document: Document) -> None:
         if self._by_user:
@@ -117,12 +122,13 @@ class _Translation:
             hint = "--pool-by-user gives each user a pool"
             self._say("differs", f"it runs as {user} under cron, and here as whoever started the worker", hint)
 
-    def _delay(self) -> str | None:
+    def _delay(self) -> int:
+        """In minutes."""
         delay = self._entry.variables.get("RANDOM_DELAY", "")
         if not delay.isdecimal() or int(delay) == 0:
-            return None
+            return 0
         self._say("differs", f"RANDOM_DELAY={delay} is a jitter here: always the same share of it for a job")
-        return f"{int(delay)}m"
+        return int(delay)
 
     def _name(self) -> str:
         if self._file.stem is not None:
@@ -192,6 +198,9 @@ class _Translation:
 def _say_once(plan: Plan, file: CrontabFile, entries: list[Entry]) -> None:
     """What is the same for all jobs of a file."""
     origin = Origin(file.name)
+    if entries and not plan.wish.defaults:
+        text = f"cron starts a job at once or never; here a run that no worker has started after {_LATEST_M}m expires"
+        plan.say("note", text, "start_deadline says otherwise", origin)
     mailed = {entry.variables["MAILTO"] for entry in entries if entry.variables.get("MAILTO")}
     if mailed:
         to = ", ".join(sorted(mailed))

@@ -3,15 +3,18 @@
 from typing import Final, Literal, TypeAlias
 
 from fleetcron.store.jobs import JobLine
+from fleetcron.views.able import Crew
 
 Health: TypeAlias = Literal["ok", "failing", "late", "stuck", "new", "resting"]
 _LATE_MS: Final = 60_000  # a tick is planned ahead of its time
+_OPEN: Final = ("planned", "waiting")  # of a tick that has come
 _BAD: Final = ("dead", "expired", "retrying")
 
 
-def health(line: JobLine, next_ms: int | None, now_ms: int) -> Health:
-    """stuck: it has no ticks under the fleet's tables. late: a tick is due that nobody has planned. failing: its last
-    run is dead, too late, or being tried again. new: no tick has come yet. resting: it is paused or over."""
+def health(line: JobLine, next_ms: int | None, now_ms: int, crew: Crew) -> Health:
+    """stuck: it has no ticks under the fleet's tables, or its last tick waits and no worker that lives can run it.
+    late: a tick is due that nobody has planned. failing: its last run is dead, too late, or being tried again. new: no
+    tick has come yet. resting: it is paused or over."""
     if line.job.problem is not None:
         return "stuck"
     if line.job.state != "active":
@@ -20,4 +23,6 @@ def health(line: JobLine, next_ms: int | None, now_ms: int) -> Health:
         return "late"
     if line.last_state is None:
         return "new"
+    if line.last_state in _OPEN and crew.why_not(line.job.definition) is not None:
+        return "stuck"
     return "failing" if line.last_state in _BAD else "ok"

@@ -1,12 +1,12 @@
 """Jobs as documents."""
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from fleetcron.model.job import Job, Revision, changes
 from fleetcron.model.writing import shadow_document
 from fleetcron.scheduler.desk import Applied
 from fleetcron.store.jobs import JobLine
+from fleetcron.views.able import Crew
 from fleetcron.views.health import health
 from fleetcron.views.instants import as_json as instant_json
 from fleetcron.views.instants import local, zone_of
@@ -15,7 +15,7 @@ from fleetcron.views.schedules import short
 COUNTED: Final = 1_000  # runs: as far as people count them
 
 
-def line_json(line: JobLine, next_ms: int | None, now_ms: int) -> dict[str, Any]:
+def line_json(line: JobLine, next_ms: int | None, now_ms: int, crew: Crew) -> dict[str, Any]:
     job, definition = line.job, line.job.definition
     return {
         "tenant": definition.tenant,
@@ -31,14 +31,15 @@ def line_json(line: JobLine, next_ms: int | None, now_ms: int) -> dict[str, Any]
         "next": instant_json(next_ms),
         "next_local": None if next_ms is None else local(next_ms, zone_of(definition)),
         "last": last_json(line),
-        "health": health(line, next_ms, now_ms),
+        "health": health(line, next_ms, now_ms, crew),
     }
 
 
 def job_json(
-    line: JobLine, ticks: list[int], next_ms: int | None, now_ms: int, warnings: Sequence[str] = ()
+    line: JobLine, ticks: list[int], next_ms: int | None, now_ms: int, crew: Crew, said: str | None = None
 ) -> dict[str, Any]:
-    """`next_ms` is the next tick as lists have it, which may be one that nobody has planned yet."""
+    """`next_ms` is the next tick as lists have it, which may be one that nobody has planned yet. `said` is a warning of
+    whoever has just written it."""
     job, zone = line.job, zone_of(line.job.definition)
     return {
         "tenant": job.definition.tenant,
@@ -54,9 +55,9 @@ def job_json(
         "schedule": short(job.definition),
         "next": [{"scheduled_for": instant_json(tick), "local": local(tick, zone)} for tick in ticks],
         "last": last_json(line),
-        "health": health(line, next_ms, now_ms),
+        "health": health(line, next_ms, now_ms, crew),
         "definition": job.definition.as_document(),
-        "warnings": list(warnings),
+        "warnings": list(dict.fromkeys(each for each in (said, crew.warning(job)) if each is not None)),
     }
 
 

@@ -1,9 +1,10 @@
 """Jobs in shadow, next to what the old scheduler did: the report as a value, and as a document."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from fleetcron.errors import RefusedError
 from fleetcron.model.past import Entry
 from fleetcron.model.ping import Ping
 from fleetcron.model.standing import Standing
@@ -18,6 +19,7 @@ from fleetcron.store.store import Store
 from fleetcron.times.durations import rough_text
 from fleetcron.times.instants import LAST_MS
 from fleetcron.times.timetable import Timetable
+from fleetcron.views.able import living
 from fleetcron.views.instants import as_json as instant_json
 from fleetcron.views.instants import local, utc, zone_of
 from fleetcron.views.schedules import short
@@ -26,6 +28,7 @@ SINCE_MS: Final = 7 * 86_400_000
 MOST_TICKS: Final = 20_000
 MOST_DIFFERENCES: Final = 100  # the newest
 _OPEN: Final = 1_000
+ANYWAY: Final = "Start such a worker first; if it will be there in time, hand over anyway (--anyway, anyway: true)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class Report:
     since_ms: int
     compared: Comparison
     hand_over_ms: int | None  # when to hand it over, or when it is or was
+    unable: str | None = None  # why no worker that lives could run it
 
     @property
     def in_shadow(self) -> bool:
@@ -51,13 +55,14 @@ def is_in_shadow(line: JobLine, now_ms: int) -> bool:
 
 async def reports(store: Store, lines: Sequence[JobLine], since_ms: int | None = None) -> list[Report]:
     """One for each job. Of a week unless `since_ms` says otherwise; of jobs with very many ticks of their last ones."""
-    tables = Tables(store.almanac)
+    tables, crew = Tables(store.almanac), await living(store)
     found = await store.jobs.find([(line.job.definition.tenant, line.job.definition.name) for line in lines])
     made = []
     for line in lines:
         standing = found.standings.get((line.job.definition.tenant, line.job.definition.name))
         if standing is not None and standing.job.job_id == line.job.job_id:
-            made.append(await _report(store, tables, found, line, standing, since_ms))
+            report = await _report(store, tables, found, line, standing, since_ms)
+            made.append(replace(report, unable=crew.why_not(line.job.definition)))
     return made
 
 
@@ -123,6 +128,7 @@ def report_json(report: Report) -> dict[str, Any]:
         "hosts": hosts(each for matched in compared.ticks for each in matched.pings),
         "verdict": report.verdict,
         "words": words(report),
+        "unable": report.unable,
         "hand_over_at": instant_json(at_ms),
         "hand_over_local": None if at_ms is None else local(at_ms, zone),
         "timezone": zone.name,
@@ -158,7 +164,8 @@ def words(report: Report) -> str:
         case "differs":
             if counts["after hand-over"]:
                 where = ", ".join(hosts(compared.after)) or "somewhere"
-                return f"differs: the old scheduler still runs it ({where}), and so do we; take its line out"
+                ours = "so do we; take its line out" if report.unable is None else f"ours waits: {report.unable}"
+                return f"differs: the old scheduler still runs it ({where}), and {ours}"
             if not compared.matched and not compared.unexpected:
                 return f"differs: {counts['missed']:,} ticks, and no ping: does its line say fleetcron ping?"
             found = [f"{number:,} {kind}" for kind, number in counts.items() if number and kind != "failed"]
@@ -186,24 +193,29 @@ def ping_json(ping: Ping) -> dict[str, Any]:
     }
 
 
-def noted_json(tenant: str, name: str, noted: Noted) -> dict[str, Any]:
+def noted_json(tenant: str, name: str, noted: Noted, warning: str | None) -> dict[str, Any]:
     """The answer to a ping."""
     return {
         "tenant": tenant,
         "name": name,
         "ping": ping_json(noted.ping),
         "shadow": shadow_document(noted.shadow_ms),
-        "warning": warning_of(noted),
+        "warning": warning,
     }
 
 
-def warning_of(noted: Noted) -> str | None:
-    """What whoever pings has to know."""
-    if noted.shadow_ms is None:
-        return "it is not in shadow: we run it, and somebody else does too"
-    if noted.ping.at_ms >= noted.shadow_ms:
-        return f"it was handed over at {utc(noted.shadow_ms)}, and runs twice now: take its line out"
-    return None
+async def warned(store: Store, tenant: str, name: str, noted: Noted) -> str | None:
+    """What whoever pings has to know: the ticks are ours by now. While the job is in shadow nothing is asked."""
+    if noted.shadow_ms is not None and noted.ping.at_ms < noted.shadow_ms:
+        return None
+    ours = "it is not in shadow" if noted.shadow_ms is None else f"it was handed over at {utc(noted.shadow_ms)}"
+    standing = (await store.jobs.find([(tenant, name)])).standings.get((tenant, name))
+    if standing is not None and standing.job.state != "active":
+        return f"{ours}, and it is {standing.job.state} here: we do not run it. Resume it, or take its line out"
+    unable = None if standing is None else (await living(store)).why_not(standing.job.definition)
+    if unable is not None:
+        return f"{ours}, and our runs wait: {unable}. Keep its line until one can, or: fleetcron shadow --back {name}"
+    return f"{ours}, and runs twice now: take its line out"
 
 
 # -- the hand-over
@@ -222,9 +234,15 @@ class Handed:
     open_runs: int = 0
 
 
-async def hand_over(store: Store, desk: Desk, line: JobLine, at_ms: int | None) -> Handed:
-    """Hand a job over at an instant, or put it into shadow from now on. A RefusedError if that cannot be."""
+async def hand_over(store: Store, desk: Desk, line: JobLine, at_ms: int | None, *, anyway: bool = False) -> Handed:
+    """Hand a job over at an instant, or put it into shadow from now on. A RefusedError if that cannot be, or if no
+    worker that lives could run it: its ticks would be nobody's. `anyway`: they will be there by then."""
     tenant, name = line.job.definition.tenant, line.job.definition.name
+    if at_ms is not None and not anyway:
+        crew, shadow_ms = await living(store), line.job.definition.shadow_ms or 0
+        # the desk refuses what is not in shadow or has passed; and whoever asks again is told the same again
+        if min(shadow_ms, at_ms) > crew.now_ms and shadow_ms != at_ms:
+            check_able(f"{tenant}/{name}", crew.why_not(line.job.definition))
     applied = await (desk.take_back(tenant, name) if at_ms is None else desk.hand_over(tenant, name, at_ms))
     found = await store.jobs.find([(tenant, name)])
     standing = found.standings.get((tenant, name))
@@ -235,6 +253,11 @@ async def hand_over(store: Store, desk: Desk, line: JobLine, at_ms: int | None) 
     last, first = timetable.prev_ms(since_ms), timetable.next_ms(since_ms - 1)
     left = await store.history.open(line.job.job_id, limit=_OPEN) if at_ms is None else ()
     return Handed(line, applied, at_ms, last, first, len(left))
+
+
+def check_able(name: str, unable: str | None) -> None:
+    if unable is not None:
+        raise RefusedError(f"{name} is not handed over, since its ticks would not run: {unable}. {ANYWAY}")
 
 
 def handed_json(handed: Handed) -> dict[str, Any]:
