@@ -6,9 +6,9 @@ member on a real machine; a simulated one is the same code in a world of its own
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fleetcron.clock import Clock
@@ -35,11 +35,13 @@ _AGAIN_S: Final = 1.0
 @dataclass(frozen=True, slots=True)
 class Tools:
     """What a worker works with. `process` tells others on the machine whether it is still there; `allow` is told until
-    when the work may go on, on the steady clock."""
+    when the work may go on, on the steady clock. `refuses` is what will never be executed here, and why, which others
+    are told before anybody asks (`executors/refusals.py`)."""
 
     make_executor: MakeExecutor
     process: str = ""
     allow: Callable[[int], None] = lambda _: None
+    refuses: Mapping[str, str] = field(default_factory=dict)
 
 
 class Member:
@@ -127,6 +129,7 @@ class Member:
             clock=self._clock,
             chance=self._chance,
             allow=tools.allow,
+            refuses=tools.refuses,
         )
         await self.worker.run(stop)
 

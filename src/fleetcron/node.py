@@ -8,7 +8,7 @@ import random  # noqa: TID251 - the composition root is where chance comes from
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -33,7 +33,6 @@ from fleetcron.store.nodes import Node as NodeRow
 from fleetcron.store.store import Store
 from fleetcron.times import zones
 from fleetcron.upkeep.processes import this_process
-from fleetcron.worker.announcing import AnnouncingWorkers
 from fleetcron.worker.loop import Worker
 
 if TYPE_CHECKING:
@@ -64,7 +63,6 @@ class Node:
             zone_release=zones.release(),
         )
         self._programs: Programs | None = None
-        store.workers = AnnouncingWorkers(store.engine, self.row.node_id, self.refused)
         self.member = Member(store, self.row, config, clock=clock, chance=random.random, tools=self._tools)
         self.desk = Desk(store, actor="serve", shards=config.scheduler.shards)
         self.functions: dict[str, Callable[..., object]] = {}  # that this process has already: for isolation inline
@@ -113,10 +111,6 @@ class Node:
         if serving is not None:
             serving.result()
 
-    def refused(self) -> Mapping[str, str]:
-        """What its worker will never run, and why."""
-        return refusals(self.config.executor, self.functions)
-
     def _tools(self) -> Tools:
         environment = without_secrets(os.environ)
         vault = Vault(self.config.secrets.folder, dict(os.environ))
@@ -125,6 +119,7 @@ class Node:
             executors(self._programs, self.config.executor, environment, self.clock, self.functions, vault),
             process=this_process(os.getpid()),
             allow=self._programs.allow_until,
+            refuses=refusals(self.config.executor, self.functions),
         )
 
     async def close(self) -> None:

@@ -20,6 +20,7 @@ from fleetcron.config import ExecutorConfig, SchedulerConfig, WorkerConfig
 from fleetcron.executors.assembly import executors
 from fleetcron.executors.context import GiveUp
 from fleetcron.executors.programs import Programs
+from fleetcron.executors.refusals import refusals
 from fleetcron.model.definition import Definition
 from fleetcron.model.rules import EveryEntry, Lane, MisfireRule, OnceEntry
 from fleetcron.model.run import RunLine
@@ -176,6 +177,7 @@ class Crew:
             process="",
             clock=clock,
             chance=random.Random(1).random,
+            refuses=refusals(self.executor, made),
         )
         self._stops[name] = asyncio.Event()
         self._tasks[name] = asyncio.create_task(worker.run(self._stops[name]))

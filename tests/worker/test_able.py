@@ -6,17 +6,15 @@ from typing import Any
 import pytest
 
 from fleetcron.config import ExecutorConfig
-from fleetcron.errors import RefusedError, StoreUnavailable
+from fleetcron.errors import RefusedError
 from fleetcron.executors.refusals import NO_SHELL, refusals, why_lacking
 from fleetcron.model.ping import Told
 from fleetcron.model.target import CommandTarget, PublishTarget, PythonTarget
 from fleetcron.store.jobs import JobFilter, JobLine
-from fleetcron.store.written import Written
 from fleetcron.times.instants import LAST_MS
 from fleetcron.views.able import living
 from fleetcron.views.health import health
 from fleetcron.views.shadow import hand_over, reports, warned, words
-from fleetcron.worker.announcing import AnnouncingWorkers
 from tests.store.floor import MINUTE, NOW, Floor, ok, on_a_floor
 
 SHELL = CommandTarget(("a | b",), shell=True)
@@ -59,49 +57,17 @@ def test_settings_say_what_a_worker_will_never_run(config: Any, functions: Any, 
 def test_it_is_said_when_a_worker_joins_and_each_time_it_was_forgotten() -> None:
     async def story(f: Floor) -> None:
         refused = {"shell": NO_SHELL}
-        f.store.workers = mine = AnnouncingWorkers(f.store.engine, "me", lambda: refused)
-        await f.join("me")
+        workers = f.store.workers
+        ok(await workers.join("me", "", {"default": 1}, MINUTE, refused))
         await f.join("another")
         assert await lacks(f) == {"me": refused, "another": {}}
-        ok(await mine.lack("me", {"python:a:b": "no"}))
-        ok(await mine.lack("another", {"python:a:b": "no"}))
-        assert await lacks(f) == {"me": {**refused, "python:a:b": "no"}, "another": {"python:a:b": "no"}}
-        ok(await mine.look_again("me", ["default"]))
-        ok(await mine.look_again("another", ["default"]))
+        ok(await workers.lack("me", {**refused, "python:a:b": "no"}))
+        ok(await workers.lack("another", {"python:a:b": "no"}))
+        ok(await workers.look_again("me", ["default"], refused))
+        ok(await workers.look_again("another", ["default"]))
         assert await lacks(f) == {"me": refused, "another": {}}
 
     on_a_floor(story)
-
-
-def test_a_store_that_is_away_keeps_nobody_from_joining() -> None:
-    """What could not be said is said after the next renewal."""
-
-    async def story(f: Floor) -> None:
-        class Away(AnnouncingWorkers):
-            away = True
-
-            async def _say(self) -> None:
-                if self.away:
-                    self._engine = _Away()  # type: ignore[assignment]
-                try:
-                    await super()._say()
-                finally:
-                    self._engine = f.store.engine
-
-        f.store.workers = mine = Away(f.store.engine, "me", lambda: {"shell": NO_SHELL})
-        await f.join("me")
-        assert await lacks(f) == {"me": {}}
-        assert await mine.held("me") == []
-        mine.away = False
-        assert await mine.held("me") == []
-        assert await lacks(f) == {"me": {"shell": NO_SHELL}}
-
-    on_a_floor(story)
-
-
-class _Away:
-    async def write(self, _script: object) -> Written[Any]:
-        raise StoreUnavailable("away")
 
 
 def test_nobody_who_lives_could_run_it() -> None:

@@ -275,6 +275,8 @@ def test_an_unknown_handler_waits_visibly_and_others_go_on(engine: str, request:
             "no worker of the pool default has python:t:nobody; w1: t:nobody is not among the handlers of this worker; "
             "add it to executor.handlers"
         )
+        [worker] = (await made.store.workers.list()).workers
+        assert {"shell", "python:t:nobody"} < set(worker.lacks)  # what it refuses, and what it was asked for
         made.join("w2", functions={"t:nobody": lambda: None})
         [line] = await made.ended(waits)
         assert (line.run.state, line.run.attempt) == (RunState.SUCCEEDED, 1)

@@ -26,6 +26,7 @@ from fleetcron.cli.tables import numbered
 from fleetcron.config import Config
 from fleetcron.config.kinds import masked
 from fleetcron.errors import StoreUnavailable
+from fleetcron.executors.refusals import refusals
 from fleetcron.node import Node, stop_on_signals, tune_interpreter
 from fleetcron.scheduler import sync
 from fleetcron.store.jobs import Count
@@ -211,7 +212,8 @@ async def _applied(node: Node, loaded: Loaded) -> Report:
     documents = read(loaded, await stored_calendars(node.store))
     report = await apply(node.store, documents, actor=user(), shards=node.config.scheduler.shards)
     if "worker" in node.row.roles:
-        me = Worker(node.row.node_id, "", node.config.worker.slots(), node.refused(), 0, 0, 0)
+        refused = refusals(node.config.executor, node.functions)
+        me = Worker(node.row.node_id, "", node.config.worker.slots(), refused, 0, 0, 0)
         await mark_unable(node.store, report, me)
     return report
 

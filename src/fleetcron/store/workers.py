@@ -21,6 +21,7 @@ from fleetcron.store.rows import texts
 from fleetcron.store.written import Refused, Written
 
 _LINE: Final = 200  # characters of a reason
+NO_REFUSALS: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Worker:
     node_id: str
     process: str  # host, boot, pid and start of the process
     pools: Mapping[str, int]  # slots by pool
-    lacks: Mapping[str, str]  # handlers that it was asked for and has not, and why
+    lacks: Mapping[str, str]  # what it refuses, and handlers that it was asked for and has not; and why
     beat: int
     started_ms: int
     expires_ms: int
@@ -70,15 +71,23 @@ class Workers:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def join(self, node_id: str, process: str, pools: Mapping[str, int], ttl_ms: int) -> Written[None]:
-        """A worker begins. Runs that waited for a handler are looked at again: it may have it."""
+    async def join(
+        self,
+        node_id: str,
+        process: str,
+        pools: Mapping[str, int],
+        ttl_ms: int,
+        refuses: Mapping[str, str] = NO_REFUSALS,
+    ) -> Written[None]:
+        """A worker begins, and says what it will never run. Runs that waited for a handler are looked at again: it may
+        have it."""
         text = json.dumps(dict(pools), sort_keys=True)
 
         def script() -> Script[Refused | None]:
             step("worker.join")
             for pool in sorted(pools):  # whoever parks runs for want of a handler must know of us, or have parked them
                 yield "work_lock", {"name": f"pool:{pool}"}
-            call = {"node_id": node_id, "process": process, "pools": text, "ttl_ms": ttl_ms}
+            call = {"node_id": node_id, "process": process, "pools": text, "lacks": _lacks(refuses), "ttl_ms": ttl_ms}
             yield "workers_insert", call
             yield "queue_retry_handlers", {"pools": texts(pools)}
             yield "notify", {"topic": "work"}
@@ -139,20 +148,21 @@ class Workers:
         return await self._engine.write(script)
 
     async def lack(self, node_id: str, handlers: Mapping[str, str]) -> Written[None]:
-        """Say which handlers this worker was asked for and has not, and why: a line for people."""
-        text = json.dumps({name: _line(handlers[name]) for name in sorted(handlers)})
+        """Say what this worker refuses, and which handlers it was asked for and has not. Why is a line for people."""
 
         def script() -> Script[Refused | None]:
-            yield "workers_set_lacks", {"node_id": node_id, "lacks": text}
+            yield "workers_set_lacks", {"node_id": node_id, "lacks": _lacks(handlers)}
             return None
 
         return await self._engine.write(script)
 
-    async def look_again(self, node_id: str, pools: Sequence[str]) -> Written[None]:
+    async def look_again(
+        self, node_id: str, pools: Sequence[str], refuses: Mapping[str, str] = NO_REFUSALS
+    ) -> Written[None]:
         """What it had not may be there by now: runs of its pools that wait for a handler are looked at again."""
 
         def script() -> Script[Refused | None]:
-            yield "workers_set_lacks", {"node_id": node_id, "lacks": "{}"}
+            yield "workers_set_lacks", {"node_id": node_id, "lacks": _lacks(refuses)}
             yield "queue_retry_handlers", {"pools": texts(pools)}
             yield "notify", {"topic": "work"}
             return None
@@ -220,6 +230,10 @@ def _lost(why: str, now_ms: int) -> Callable[[Row], Ended]:
 
 def _held(row: Row) -> HeldRun:
     return HeldRun(row["run_id"], row["attempt"], row["pool"], row["lane"], max(row["claimed_ms"], row["due_ms"]))
+
+
+def _lacks(handlers: Mapping[str, str]) -> str:
+    return json.dumps({name: _line(handlers[name]) for name in sorted(handlers)})
 
 
 def _line(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -34,8 +34,17 @@ NOTHING: Final = Errand(CommandTarget(("true",)))
 
 
 class Intake:
-    def __init__(self, store: Store, node_id: str, hands: Hands, lease: WorkerLease, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        node_id: str,
+        hands: Hands,
+        lease: WorkerLease,
+        clock: Clock,
+        refuses: Mapping[str, str],
+    ) -> None:
         self._store = store
+        self._refuses = refuses
         self._node_id = node_id
         self._hands = hands
         self._lease = lease
@@ -111,7 +120,7 @@ class Intake:
             self._look_again_at_s = now_s + _LOOK_AGAIN_S
             for pool in lacking:
                 pool.lacks.clear()
-            await self._store.workers.look_again(self._node_id, [pool.name for pool in lacking])
+            await self._store.workers.look_again(self._node_id, [pool.name for pool in lacking], self._refuses)
 
     async def settled(self) -> None:
         """When nothing is on its way any more."""
@@ -226,7 +235,8 @@ class Intake:
         await self.given_back(attempts)
 
     def _lacks(self) -> dict[str, str]:
-        return {name: why for each in self._hands.pools for name, why in each.lacks.items()}
+        asked = {name: why for each in self._hands.pools for name, why in each.lacks.items()}
+        return {**self._refuses, **asked}
 
     async def _patiently(self, verb: Callable[[], Awaitable[object]]) -> None:
         """A verb that is safe to repeat, until it is done or the lease is over."""

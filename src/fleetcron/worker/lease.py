@@ -31,6 +31,7 @@ class WorkerLease:
         *,
         process: str,
         pools: Mapping[str, int],
+        refuses: Mapping[str, str],
         ttl_ms: int,
         renew_ms: int,
         clock: Clock,
@@ -42,6 +43,7 @@ class WorkerLease:
         self._node_id = node_id
         self._process = process
         self._pools = pools
+        self._refuses = refuses
         self._ttl_ms = ttl_ms
         self._renew_ms = renew_ms
         self._clock = clock
@@ -73,7 +75,7 @@ class WorkerLease:
     async def join(self) -> bool:
         """Begin, or begin again after everything was lost and has stopped."""
         sent_ms = self._clock.monotonic_ms()
-        written = await self._workers.join(self._node_id, self._process, self._pools, self._ttl_ms)
+        written = await self._workers.join(self._node_id, self._process, self._pools, self._ttl_ms, self._refuses)
         if isinstance(written, Ok) and await self.beat(joining=True):
             return True
         self._until_ms = None

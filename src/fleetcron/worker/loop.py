@@ -10,7 +10,7 @@ When the lease is lost everything is stopped at once, and the worker begins anew
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from fleetcron.policy.late import late
 from fleetcron.store.ends import Ended, Ends
 from fleetcron.store.queue import Coming, Place, Shares
 from fleetcron.store.store import Store
-from fleetcron.store.workers import Renewed
+from fleetcron.store.workers import NO_REFUSALS, Renewed
 from fleetcron.store.written import Ok, Refused, Unknown
 from fleetcron.worker.acks import Acks
 from fleetcron.worker.dbtime import DatabaseTime
@@ -56,8 +56,10 @@ class Worker:
         clock: Clock,
         chance: Callable[[], float],
         allow: Callable[[int], None] = lambda _: None,
+        refuses: Mapping[str, str] = NO_REFUSALS,
     ) -> None:
-        """`allow` is told until when the work may go on, on the steady clock (`Programs.allow_until`)."""
+        """`allow` is told until when the work may go on, on the steady clock (`Programs.allow_until`); the store is
+        told what it `refuses`."""
         self.wake = asyncio.Event()  # set by whoever knows that there may be something to do
         self.time = DatabaseTime()
         self._store = store
@@ -89,6 +91,7 @@ class Worker:
             node_id,
             process=process,
             pools=config.slots(),
+            refuses=refuses,
             ttl_ms=round(config.lease_ttl_s * 1000),
             renew_ms=round(config.renew_s * 1000),
             clock=clock,
@@ -109,7 +112,7 @@ class Worker:
             back=lambda attempts: self._intake.give_back(attempts),
             declined=lambda pool, attempt, why: self._intake.decline(pool, attempt, why),
         )
-        self._intake = Intake(store, node_id, self._hands, self.lease, clock)
+        self._intake = Intake(store, node_id, self._hands, self.lease, clock, refuses)
 
     @property
     def health(self) -> Health:
