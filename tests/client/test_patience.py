@@ -11,7 +11,7 @@ import pytest
 
 from fleetcron import Client
 from fleetcron.client.address import address
-from fleetcron.client.errors import TooManyRequests, Unavailable
+from fleetcron.client.errors import Refused, TooManyRequests, Unavailable
 from fleetcron.client.sse import Following
 from fleetcron.client.wire import Answer, Broken, Heard, Request, Sleep, Terms, exchange
 from fleetcron.errors import ConfigError
@@ -139,6 +139,34 @@ def test_a_connection_is_used_again_and_one_that_was_closed_is_noticed(
         [tired.me() for _ in range(5)]
     assert often.value.retry_after is not None
     assert often.value.retry_after > 0
+
+
+def test_a_body_that_is_too_large_is_told_by_the_server(server: Api, client: Asked) -> None:
+    """More than what fits into the buffers between the two: one still sends when the other has answered."""
+    large = {"name": "large", "description": "x" * (6 * 1024 * 1024)}
+    with pytest.raises(Refused, match=r"the body is larger than 1,024 KiB") as refused:
+        client.jobs.create(large)
+    assert (refused.value.status, refused.value.code) == (413, "too_large")
+    assert client.me()["tenant"] is None  # and it goes on, on another connection
+
+
+def test_an_answer_counts_also_if_the_rest_of_the_request_was_not_wanted() -> None:
+    """Somebody who reads nothing more, answers and closes: the sender is told of a reset, and reads the answer."""
+
+    def impatient(listening: socket.socket) -> None:
+        there, _ = listening.accept()
+        with there:
+            there.recv(100)
+            there.sendall(b"HTTP/1.1 413 Too Large\r\ncontent-length: 7\r\n\r\nenough!")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as thread:
+        thread.submit(impatient, listening)
+        port = listening.getsockname()[1]
+        with (
+            Client(f"http://127.0.0.1:{port}", key="fck_x", tries=1) as client,
+            pytest.raises(Refused, match="413: enough!"),
+        ):
+            client.jobs.create({"name": "large", "description": "x" * (16 * 1024 * 1024)})
 
 
 def test_threads_share_one_client(server: Api) -> None:

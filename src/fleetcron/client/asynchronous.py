@@ -4,6 +4,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import AsyncIterator
+from io import BytesIO
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -19,6 +20,7 @@ from fleetcron.client.wire import Answer, Broken, Heard, Play, Request, Sleep, T
 
 T = TypeVar("T")
 _LONGEST_LINE: Final = 2**20  # a piece of a log is much smaller
+_AT_ONCE: Final = 2**20
 
 
 class AsyncClient(Nouns[Asynchronous]):
@@ -123,7 +125,7 @@ class AsyncClient(Nouns[Asynchronous]):
         return self._session.request(
             request.method,
             url,
-            data=request.body,
+            data=_sent(request.body),
             headers=request.headers,
             allow_redirects=False,
             ssl=True if self._tls is None else self._tls,
@@ -143,6 +145,11 @@ class AsyncClient(Nouns[Asynchronous]):
         else:
             words = f"the connection broke ({type(error).__name__})"
         return broken(self._address.url, words, sent=sent)
+
+
+def _sent(body: bytes | None) -> bytes | BytesIO | None:
+    """Many jobs in pieces: as a whole they would keep the loop."""
+    return BytesIO(body) if body is not None and len(body) > _AT_ONCE else body
 
 
 def _answer(response: aiohttp.ClientResponse, body: bytes) -> Answer:

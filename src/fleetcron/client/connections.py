@@ -72,6 +72,11 @@ class Connections:
         headers = {**self._headers, **request.headers}
         try:
             connection.request(request.method, self._address.prefix + request.target, request.body, headers)
+        except OSError as error:
+            return _said_meanwhile(connection) or self._broken(error, sent=True)
+        except http.client.HTTPException as error:
+            return self._broken(error, sent=True)
+        try:
             return connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             return self._broken(error, sent=True)
@@ -112,6 +117,16 @@ def _is_readable(there: socket.socket) -> bool:
     looking = select.poll()  # select() itself knows only the first 1,024 files of a process
     looking.register(there, select.POLLIN)
     return bool(looking.poll(0))
+
+
+def _said_meanwhile(connection: http.client.HTTPConnection) -> http.client.HTTPResponse | None:
+    """A server that does not want the rest of a body answers, and closes: what it said is here, and says why."""
+    try:
+        response = connection.getresponse()
+    except (OSError, http.client.HTTPException):
+        return None
+    response.will_close = True  # half a request is on its way
+    return response
 
 
 def _answer(response: http.client.HTTPResponse, body: bytes) -> Answer:
