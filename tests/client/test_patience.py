@@ -13,7 +13,7 @@ from fleetcron import Client
 from fleetcron.client.address import address
 from fleetcron.client.errors import Refused, TooManyRequests, Unavailable
 from fleetcron.client.sse import Following
-from fleetcron.client.wire import Answer, Broken, Heard, Request, Sleep, Terms, exchange
+from fleetcron.client.wire import Answer, Broken, Heard, Request, Sleep, Terms, Tries, exchange
 from fleetcron.errors import ConfigError
 from tests.api.server import Api
 from tests.client.faces import Asked
@@ -73,6 +73,28 @@ def test_tries_and_waits_are_bounded() -> None:
     assert (waits, last) == ([50.0], said(503, retry_after="50"))
 
 
+def waits_of(tries: Tries, heard: Heard) -> list[float]:
+    """All of them, until it gives up."""
+    return list(iter(lambda: tries.wait(GET, heard), None))  # type: ignore[arg-type]
+
+
+def test_whoever_only_waits_is_as_patient_as_was_said() -> None:
+    waits = waits_of(tries := Tries(Terms().waiting(), lambda: 1.0), NEVER)
+    assert waits[:6] == [0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
+    assert 58 < sum(waits) <= 60
+    tries.begin()  # something was heard
+    assert waits_of(tries, NEVER) == waits
+    assert sum(waits_of(Tries(Terms().waiting(5.0), lambda: 1.0), NEVER)) <= 5
+    silent = Broken("no answer in time", sent=True, lost_s=30.0)  # what was waited for an answer counts too
+    assert len(waits_of(Tries(Terms().waiting(), lambda: 1.0), silent)) == 1
+    forever = Tries(Terms(patience=5_000).waiting(), lambda: 1.0)
+    assert sum(waits_of(forever, NEVER)) > 4_990
+    following = Following(GET, Terms(patience=1.0).waiting(), lambda: 1.0)
+    assert [following.broke(None), following.broke(None)] == [0.2, 0.4]
+    following.feed(b": nothing new\n")
+    assert following.broke(None) == 0.2
+
+
 def test_a_stream_goes_on_where_it_broke() -> None:
     following = Following(GET, Terms(tries=2), lambda: 1.0)
     lines = b'retry: 2000\n\n: nothing new\n\nid: 1.7\nevent: log\ndata: {"seq":\ndata: 7}\n\nid: 1.8\nevent: log\n'
@@ -120,6 +142,27 @@ def test_a_lost_answer_costs_nothing(server: Api, proxy: Proxy, connect: Callabl
     with pytest.raises(Unavailable):  # it may have been carried out, and a second one would say that there is no job
         client.jobs.delete("j")
     assert list(client.jobs.list()) == []
+
+
+def test_a_wait_outlives_an_api_that_goes_away(
+    server: Api, proxy: Proxy, connect: Callable[..., Asked], face: str
+) -> None:
+    """However few tries a client has: it only waits."""
+    client = connect(through(proxy), key=server._key, tenant=f"away-{face}", tries=1)
+    client.jobs.create({"name": "j", "schedule": {"every": "1h"}, "run": {"command": ["true"]}})
+    run_id = client.jobs.trigger("j")["run_id"]
+    client.runs.cancel(run_id)
+    proxy.at(b"GET /api/v1/runs/", Fault.LOSE_REQUEST)
+    assert client.runs.wait(run_id)["state"] == "cancelled"
+    assert proxy.struck.is_set()
+    proxy.at(b"/log/stream", Fault.LOSE_REQUEST)
+    assert list(client.runs.follow(run_id)) == []
+    assert proxy.struck.is_set()
+    tired = connect(through(proxy), key=server._key, patience=0)
+    for look in (tired.runs.wait, lambda run_id: list(tired.runs.follow(run_id))):
+        proxy.at(b"/api/v1/runs/", Fault.LOSE_REQUEST)
+        with pytest.raises(Unavailable):
+            look(run_id)
 
 
 def test_a_connection_is_used_again_and_one_that_was_closed_is_noticed(

@@ -139,8 +139,9 @@ class AsyncClient(Nouns[Asynchronous]):
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             return untrusted(self._address.url, getattr(error.certificate_error, "verify_message", "nobody knows why"))
         if isinstance(error, TimeoutError):
-            words = "there was no answer in time"
-        elif isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno:
+            url, lost_s = self._address.url, self.terms.timeout
+            return broken(url, "there was no answer in time", sent=sent, lost_s=lost_s)
+        if isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno:
             words = os.strerror(error.os_error.errno)
         else:
             words = f"the connection broke ({type(error).__name__})"

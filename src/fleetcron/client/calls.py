@@ -108,8 +108,12 @@ class Verb(Generic[P, T]):
 
     def play(self, noun: Any, *args: P.args, **kwargs: P.kwargs) -> Play[T]:
         """The same as a part of a longer play."""
+        return self.under(noun._face.terms, noun, *args, **kwargs)
+
+    def under(self, terms: Terms, noun: Any, *args: P.args, **kwargs: P.kwargs) -> Play[T]:
+        """The same under other terms than those of the client."""
         call = self.describe(noun, *args, **kwargs)
-        answer = yield from exchange(self.route.request(call), noun._face.terms, chance)
+        answer = yield from exchange(self.route.request(call), terms, chance)
         found: T = answer.document()
         if call.replayed is not None and answer.headers.get(REPLAYED) == "true":
             return call.replayed(found)
@@ -193,7 +197,7 @@ class Stream(Generic[P, T]):
 
     def _begin(self, noun: Any, *args: P.args, **kwargs: P.kwargs) -> Any:
         request = self.route.request(self.describe(noun, *args, **kwargs))
-        return noun._face.follow(Following(request, noun._face.terms, chance))
+        return noun._face.follow(Following(request, noun._face.terms.waiting(), chance))
 
 
 def stream(path: str) -> Callable[[Callable[Concatenate[Any, P], Call[T]]], Stream[P, T]]:

@@ -85,8 +85,8 @@ class Connections:
         if isinstance(error, ssl.SSLCertVerificationError):
             return untrusted(self._address.url, error.verify_message)
         if isinstance(error, TimeoutError):
-            words = "there was no answer in time"
-        elif isinstance(error, OSError):
+            return broken(self._address.url, "there was no answer in time", sent=sent, lost_s=self._timeout)
+        if isinstance(error, OSError):
             words = error.strerror or str(error)
         else:
             words = f"the connection broke ({type(error).__name__})"
