@@ -85,6 +85,7 @@ jobs backfill ok --from 2025-01-01 --to 2026-01-02 --dry-run; runs cancel --job 
 MISTAKES = """
 jobs show okk; jobs pause nothing; jobs history okk; jobs trigger okk; runs show 99999; runs log 99999; runs --job okk
 runs cancel --job okk; why 99999; why okk@2030-01-01; dead --job okk; export okk; tenants show acmee
+runs log 1 --attempt 9
 tenants set acme --weight 0; pools reset nothing; release tenant acme --percent 5; hold tenant acmee --reason x
 keys revoke nobody --reason x; keys create ann --role viewer; keys create BAD! --role viewer
 keys create w --role worker
