@@ -14,6 +14,7 @@ from yarl import URL
 from fleetcron.client.address import address
 from fleetcron.client.calls import Asynchronous, Walk
 from fleetcron.client.connections import SILENCE_S
+from fleetcron.client.errors import Closed
 from fleetcron.client.nouns import AGENT, Nouns
 from fleetcron.client.sse import Following
 from fleetcron.client.wire import Answer, Broken, Heard, Play, Request, Sleep, Terms, broken, untrusted
@@ -43,6 +44,7 @@ class AsyncClient(Nouns[Asynchronous]):
         self._address = address(url, key)
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
+        self._is_closed = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
@@ -52,6 +54,7 @@ class AsyncClient(Nouns[Asynchronous]):
         return self._address.url
 
     async def close(self) -> None:
+        self._is_closed = True
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -114,6 +117,8 @@ class AsyncClient(Nouns[Asynchronous]):
             return self._broken(error)
 
     def _asked(self, request: Request, *, streaming: bool = False) -> Any:
+        if self._is_closed:
+            raise Closed
         if self._session is None:
             self._session = aiohttp.ClientSession(headers=self._address.headers(AGENT), read_bufsize=_LONGEST_LINE)
             # What is sent again is decided in wire.py. aiohttp would repeat a DELETE whose answer was lost, and say

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from fleetcron.client.address import Address
+from fleetcron.client.errors import Closed
 from fleetcron.client.wire import Answer, Broken, Heard, Request, broken, untrusted
 
 SILENCE_S: Final = 60.0  # a stream says something every 15 s
@@ -23,6 +24,7 @@ class Connections:
         self._timeout = timeout
         self._tls = tls
         self._idle: deque[http.client.HTTPConnection] = deque()
+        self._is_closed = False
 
     def send(self, request: Request) -> Heard:
         connection = self._free() or self._new()
@@ -35,7 +37,7 @@ class Connections:
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             return self._broken(error, sent=True)
-        if response.will_close or len(self._idle) >= _IDLE:
+        if response.will_close or self._is_closed or len(self._idle) >= _IDLE:
             connection.close()
         else:
             self._idle.append(connection)  # from here on it may be in the hands of another thread
@@ -57,6 +59,7 @@ class Connections:
             connection.close()
 
     def close(self) -> None:
+        self._is_closed = True
         while self._idle:
             self._idle.pop().close()
 
@@ -93,6 +96,8 @@ class Connections:
         return broken(self._address.url, words, sent=sent)
 
     def _new(self) -> http.client.HTTPConnection:
+        if self._is_closed:
+            raise Closed
         host, port = self._address.host, self._address.port
         if self._address.scheme == "http":
             return http.client.HTTPConnection(host, port, timeout=self._timeout)
