@@ -249,6 +249,8 @@ def test_ctrl_c_says_what_was_done(
     assert words in quick("apply", "jobs.json", *dry_run, code=1).stderr
     monkeypatch.undo()
     assert quick.json("apply", "jobs.json")["counts"]["created"] == (3 if dry_run else 1)
+    monkeypatch.setattr("fleetcron.cli.wished.read", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    assert "Interrupted: nothing was written." in quick("apply", "jobs.json", code=1).stderr  # while it reads
 
 
 def test_many_jobs_show_only_the_first_but_count_all(quick: Folder) -> None:

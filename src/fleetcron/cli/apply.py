@@ -58,9 +58,9 @@ def command(database: Database, wished: Wished, dry_run: bool, yes: bool, by: st
     """
     where = database_of(wished.app, database)
     client = where.client(LONGEST_S)
-    checked = wished.check()
     ask = partial(confirm, yes=yes, as_json=as_json)
     with _interruptible(dry_run=dry_run) as told:
+        checked = wished.check()
         if client is None:
             report = asyncio.run(_of_store(where.config(), wished, checked, by, dry_run=dry_run, ask=ask, told=told))
         else:
@@ -138,11 +138,9 @@ def _interruptible(*, dry_run: bool) -> Iterator[Counter[str]]:
     told: Counter[str] = Counter()
     try:
         yield told
-    except (KeyboardInterrupt, click.Abort):
-        if not told["all"]:
-            raise
-        if dry_run:
-            raise click.ClickException("Interrupted. It was a dry run: nothing was written.") from None
+    except KeyboardInterrupt:
+        if dry_run or not told["all"]:
+            raise click.ClickException("Interrupted: nothing was written.") from None
         some = (
             f"at least {told['done']:,} of {told['all']:,} jobs were applied"
             if told["done"]
