@@ -22,6 +22,7 @@ run: $(VENV)/.can-run ## five example jobs on SQLite, planned and executed until
 	@echo "  export FLEETCRON_DATABASE_URL=sqlite:///demo.db PATH=$(CURDIR)/$(BIN):\$$PATH"
 	@echo "  fleetcron runs --to now           what ran, what was skipped and why; then: fleetcron runs show ID"
 	@echo "  fleetcron runs log ID --follow    what a run prints"
+	@echo "  fleetcron top                     pools, nodes, what runs and what fails, every two seconds"
 	@echo "  fleetcron dead                    dead letters: replay or discard them"
 	@echo "  fleetcron jobs                    when each job is next; then: fleetcron jobs trigger report"
 	@echo

@@ -48,6 +48,17 @@ def test_documents_are_rehearsed_planned_and_applied(both: Api) -> None:
     assert both.post("/apply", {**many, "dry_run": True})["counts"]["created"] == 1_200
 
 
+def test_what_is_sent_in_another_request_is_not_gone(api: Api) -> None:
+    body = {"managed_by": "shop", "prune": "delete"}
+    api.post("/apply", {"jobs": [LOAD, {**LOAD, "name": "b"}, {**LOAD, "name": "c"}], **body})
+    for route in ("/plan", "/apply"):
+        rest = api.post(route, {"jobs": [LOAD], **body, "besides": ["default/b", "other/c"]})
+        assert [job["name"] for job in rest["jobs"] if job["done"] == "deleted"] == ["c"]
+    assert names(api) == ["default/b", "default/load"]
+    refused = api.ask("POST", "/apply", {"jobs": [LOAD], **body, "besides": ["default/b", "b"]})
+    assert refused.places == ["/besides/1"]  # a name alone would keep nothing
+
+
 def test_a_key_of_one_tenant_applies_what_is_its_own(both: Api) -> None:
     both.post("/apply", {"jobs": [{**LOAD, "tenant": "acme"}], "managed_by": "shop"})
     eve = both.acting(both.key("eve", Role.OPERATOR, "shop"))

@@ -4,9 +4,12 @@ import gzip
 import hashlib
 import re
 from importlib.resources import files
+from urllib.parse import unquote
 
 import pytest
+from fastapi import Request
 
+from fleetcron.api.application import _no_route
 from fleetcron.api.bodies import read_json
 from fleetcron.api.problems import Problem
 from tests.api.server import Api
@@ -35,6 +38,50 @@ def test_what_is_not_there_is_a_problem(api: Api) -> None:
     assert api.get("//nothing", 404)["code"] == "not_found"
     assert api.get("/nothing", 404)["type"] == "urn:fleetcron:problem:not_found"
     assert api.post("//healthz", status=405)["code"] == "method_not_allowed"
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("//", "its routes are under /api/v1, and /docs shows them all"),
+        ("//nothing", "there is no route GET /nothing; /docs shows them all, and they are under /api/v1"),
+        ("/nothing", "there is no route GET /api/v1/nothing"),
+        ("/runs/abc", "'abc' is not the number of a run, such as 812"),
+        ("/runs/abc/log", "'abc' is not the number of a run"),
+        ("/runs/7/nothing", "there is no route GET /api/v1/runs/7/nothing"),
+        ("/jobs/acme%2Freport", "A job in a path is its name, without a slash; of another tenant: ?tenant=NAME"),
+    ],
+)
+def test_a_path_that_leads_nowhere_says_what_was_meant(path: str, words: str) -> None:
+    """Without a server: nothing of it is asked."""
+    scope = {"type": "http", "method": "GET", "path": unquote(path[1:] if path[:2] == "//" else f"/api/v1{path}")}
+    assert words in _no_route(Request(scope))
+    assert words in _no_route(Request({**scope, "root_path": "/cron", "path": f"/cron{scope['path']}"}))
+
+
+def test_mistakes_in_a_body_come_at_once_with_what_was_meant(api: Api) -> None:
+    def told(path: str, body: object) -> dict[str, tuple[str, str | None]]:
+        errors = api.ask("POST", path, body).json["errors"]
+        return {each["pointer"]: (each["detail"], each.get("hint")) for each in errors}
+
+    hint = "write it as 30s, 15m, 1h, 7d or 1h30m"
+    assert told("/keys", {"name": "x" * 201, "role": "viewer", "expires": "5d", "expires_in": "5x"}) == {
+        "/name": ("is too long: 200 characters at most, not 201", None),
+        "/expires_in": ("'5x' is not a duration", hint),
+        "/expires": ("unknown field", "did you mean expires_in?"),
+    }
+    assert told("/jobs/old/ping", {"id": "", "duration": "5x", "weather": 1}) == {
+        "/id": ("must not be empty", None),
+        "/duration": ("'5x' is not a duration", hint),
+        "/weather": ("unknown field", "there are: event, id, exit_code, duration, host"),
+    }
+    assert told("/holds", {"scope": "pool", "name": "p", "reason": "x" * 301, "for": "5x"}) == {
+        "/for": ("'5x' is not a duration", hint),
+        "/reason": ("is too long: 300 characters at most, not 301", None),
+    }
+    assert told("/runs/cancel", {"run_ids": [1] * 1_001}) == {
+        "/run_ids": ("is too long: 1,000 entries at most, not 1,001", None)
+    }
 
 
 def test_the_document_is_openapi_31_and_the_page_needs_no_network(api: Api) -> None:

@@ -246,6 +246,8 @@ def test_a_batch_has_an_answer_for_each_line(both: Api) -> None:
         (1, "changed"), (2, "refused"), (4, "refused"), (5, "created"), (6, "refused"), (7, "refused"),
     ]  # fmt: skip
     assert done["counts"] == {"changed": 1, "created": 1, "refused": 4}
+    assert done["items"][1]["reason"].startswith("the line is not JSON: Expecting property name")
+    assert "line" not in done["items"][1]["reason"].removeprefix("the line")  # which one is said beside it
     assert done["items"][2]["errors"][0]["pointer"] == "/cron"
     assert "line 5 has the same name" in done["items"][4]["reason"]
     again = both.ask("POST", "/jobs/batch", mode="create", **ndjson(JOB)).json

@@ -85,6 +85,9 @@ def test_the_log_of_a_run_and_its_live_tail(both: Api) -> None:
     assert [(each["seq"], each["text"]) for each in page["pieces"]] == [(0, "one\n")]
     assert (page["ended"], page["is_final"]) == (False, False)
     assert both.get(f"/runs/{run.run_id}/log", cursor=page["next"])["pieces"] == []
+    assert both.get(f"/runs/{run.run_id}/log", attempt=1) == page
+    nothing = both.get(f"/runs/{run.run_id}/log", 404, attempt=9)
+    assert nothing["detail"] == f"there is no attempt 9 of run {run.run_id}: the latest is 1"
     heard: list[tuple[str, str, str]] = []
     first_came = threading.Event()
 

@@ -90,6 +90,12 @@ def test_what_is_sent_along_is_checked_before_anything_is_written() -> None:
                     await app.enqueue("send-invoice", billing.Refund(kind="refund", amount=1))
                 with pytest.raises(DefinitionError, match="/payload/customer: Field required"):
                     await app.enqueue("send-invoice")
+                for unknown in ("send-invoise", "send-invoises"):
+                    with pytest.raises(RefusedError, match=r"no job send-inv.*did you mean send-invoice\?") as meant:
+                        await app.enqueue(unknown, billing.Refund(kind="refund", amount=1))
+                    assert "a Refund can be sent to a job whose function takes it" in str(meant.value)
+                    with pytest.raises(RefusedError, match=r"there is no job send-inv.*did you mean send-invoice\?"):
+                        await app.enqueue(unknown, {"any": 1})
                 with pytest.raises(DefinitionError, match="key: must be a text, not int"):
                     await app.enqueue("takes-all", {"other": 1}, key=17)  # type: ignore[arg-type]
                 for refused in ("no-such-job", billing.has_pydantic):

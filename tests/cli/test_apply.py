@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -230,6 +233,30 @@ def test_no_file_and_no_jobs(quick: Folder) -> None:
     assert "Which file? For example: fleetcron apply -f jobs.yaml" in quick("apply", code=2).stderr
     assert "the document is empty" in quick("apply", "-", code=2).stderr
     assert quick("apply", "-", given="jobs: []").stdout == "No jobs in these files.\n"
+
+
+@pytest.mark.parametrize(("dry_run", "words"), [
+    ((), "at least 2 of 3 jobs were applied, each of them whole. Apply again: that is safe"),
+    (("--dry-run",), "nothing was written"),
+])  # fmt: skip
+def test_ctrl_c_says_what_was_done(
+    quick: Folder, monkeypatch: pytest.MonkeyPatch, dry_run: tuple[str, ...], words: str
+) -> None:
+    """It comes while somebody looks at the bar."""
+
+    @contextmanager
+    def bar(*_: object) -> Iterator[Callable[[int], None]]:
+        yield lambda _: signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("fleetcron.applying.apply.BATCH", 2)
+    monkeypatch.setattr("fleetcron.cli.apply.progress_bar", bar)
+    three = [{"name": name, "schedule": {"every": "1h"}, "run": {"command": ["x"]}} for name in "abc"]
+    quick.write("jobs.json", json.dumps({"jobs": three}))
+    assert words in quick("apply", "jobs.json", *dry_run, code=1).stderr
+    monkeypatch.undo()
+    assert quick.json("apply", "jobs.json")["counts"]["created"] == (3 if dry_run else 1)
+    monkeypatch.setattr("fleetcron.cli.wished.read", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    assert "Interrupted: nothing was written." in quick("apply", "jobs.json", code=1).stderr  # while it reads
 
 
 def test_many_jobs_show_only_the_first_but_count_all(quick: Folder) -> None:

@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,7 @@ jobs backfill ok --from 2025-01-01 --to 2026-01-02 --dry-run; runs cancel --job 
 MISTAKES = """
 jobs show okk; jobs pause nothing; jobs history okk; jobs trigger okk; runs show 99999; runs log 99999; runs --job okk
 runs cancel --job okk; why 99999; why okk@2030-01-01; dead --job okk; export okk; tenants show acmee
+runs log 1 --attempt 9
 tenants set acme --weight 0; pools reset nothing; release tenant acme --percent 5; hold tenant acmee --reason x
 keys revoke nobody --reason x; keys create ann --role viewer; keys create BAD! --role viewer
 keys create w --role worker
@@ -246,6 +247,39 @@ app = Fleetcron(name="shop-app")
 def sell():
     pass
 """
+
+
+def test_many_jobs_are_sent_in_parts(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report is in the order of the files, whatever depends on what; and what came in another part is not gone."""
+    job = "{{name: {name}, tenant: parts, schedule: {{every: 90d}}, run: {{command: [x]}}, depends_on: [{needs}]}}"
+    names = ["a", "b", "c", "d", "e"]
+
+    def applied(names: Sequence[str], *more: str) -> Any:
+        lines = [
+            job.format(name=name, needs=names[at + 1] if at + 1 < len(names) else "") for at, name in enumerate(names)
+        ]
+        fleet.folder.write("parts.yaml", "jobs: [" + ", ".join(lines) + "]")
+        return fleet.api("apply", "parts.yaml", "--managed-by", "parts", "--yes", "--json", *more).json
+
+    monkeypatch.setattr("fleetcron.cli.parts.MOST_JOBS", 2)
+    made = applied(names, "--prune")
+    assert [(each["name"], each["done"]) for each in made["jobs"]] == [(name, "created") for name in names]
+    fewer = applied(names[:-1], "--prune", "delete")
+    assert [(each["name"], each["done"]) for each in fewer["jobs"]][2:] == [
+        ("c", "unchanged"), ("d", "changed"), ("e", "deleted"),
+    ]  # fmt: skip
+    monkeypatch.setattr("fleetcron.cli.parts.REHEARSED", 3)
+    for command, code in (("plan",), 1), (("apply", "--dry-run"), 2):
+        refused = fleet.api(*command, "parts.yaml", code=code).stderr
+        assert "4 jobs (0 MiB) are too many to be rehearsed" in refused
+        assert "apply sends any number" in refused
+    assert applied(names[:1], "--prune", "delete")["counts"] == {
+        "created": 0,
+        "changed": 1,
+        "unchanged": 0,
+        "refused": 0,
+        "deleted": 3,
+    }
 
 
 def test_a_look_starts_fast_both_ways() -> None:

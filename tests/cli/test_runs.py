@@ -137,7 +137,8 @@ def test_what_it_printed(quick: Folder, past: Past) -> None:
     assert quick("runs", "log", number).stdout == "page 1\npage \\x1b[31m2\n"
     assert quick("runs", "log", number, "--raw").stdout == "page 1\npage \x1b[31m2\n"
     assert "exclude each other" in quick("runs", "log", number, "--raw", "--json", code=2).stderr
-    assert quick("runs", "log", number, "--attempt", "2").stderr == "Attempt 2 printed nothing.\n"
+    nothing = quick("runs", "log", number, "--attempt", "2", code=2).stderr
+    assert nothing == f"error: run {number} has no attempt 2: the latest is 1\n"
     lines = [json.loads(line) for line in quick("runs", "log", number, "--json").stdout.splitlines()]
     assert [(line["attempt"], line["seq"], line["text"]) for line in lines] == [
         (1, 0, "page 1\n"),

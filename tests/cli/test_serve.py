@@ -94,6 +94,7 @@ def test_flags_that_cannot_be(quick: Folder) -> None:
 def test_another_number_of_shards_is_refused_and_can_be_changed(fleetcron: Folder, quick: Folder) -> None:
     quick("apply", "-", given="jobs: [{name: a, schedule: {every: 1h}, run: {command: [x]}}]")
     assert "this fleet has 16 shards and this node is set to 1" in fleetcron("serve", "--shards", "1", code=2).stderr
+    assert "exclude each other" in quick("shards", "--set", "1", "--watch", code=2).stderr
     assert "The fleet has 1 shards." in quick("shards", "--set", "1").stdout
     with fleetcron.serving("--shards", "1") as node:
         node.until(" took */0")

@@ -11,9 +11,9 @@ import pytest
 
 from fleetcron import Client
 from fleetcron.client.address import address
-from fleetcron.client.errors import TooManyRequests, Unavailable
+from fleetcron.client.errors import Refused, TooManyRequests, Unavailable
 from fleetcron.client.sse import Following
-from fleetcron.client.wire import Answer, Broken, Heard, Request, Sleep, Terms, exchange
+from fleetcron.client.wire import Answer, Broken, Heard, Request, Sleep, Terms, Tries, exchange
 from fleetcron.errors import ConfigError
 from tests.api.server import Api
 from tests.client.faces import Asked
@@ -73,6 +73,28 @@ def test_tries_and_waits_are_bounded() -> None:
     assert (waits, last) == ([50.0], said(503, retry_after="50"))
 
 
+def waits_of(tries: Tries, heard: Heard) -> list[float]:
+    """All of them, until it gives up."""
+    return list(iter(lambda: tries.wait(GET, heard), None))  # type: ignore[arg-type]
+
+
+def test_whoever_only_waits_is_as_patient_as_was_said() -> None:
+    waits = waits_of(tries := Tries(Terms().waiting(), lambda: 1.0), NEVER)
+    assert waits[:6] == [0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
+    assert 58 < sum(waits) <= 60
+    tries.begin()  # something was heard
+    assert waits_of(tries, NEVER) == waits
+    assert sum(waits_of(Tries(Terms().waiting(5.0), lambda: 1.0), NEVER)) <= 5
+    silent = Broken("no answer in time", sent=True, lost_s=30.0)  # what was waited for an answer counts too
+    assert len(waits_of(Tries(Terms().waiting(), lambda: 1.0), silent)) == 1
+    forever = Tries(Terms(patience=5_000).waiting(), lambda: 1.0)
+    assert sum(waits_of(forever, NEVER)) > 4_990
+    following = Following(GET, Terms(patience=1.0).waiting(), lambda: 1.0)
+    assert [following.broke(None), following.broke(None)] == [0.2, 0.4]
+    following.feed(b": nothing new\n")
+    assert following.broke(None) == 0.2
+
+
 def test_a_stream_goes_on_where_it_broke() -> None:
     following = Following(GET, Terms(tries=2), lambda: 1.0)
     lines = b'retry: 2000\n\n: nothing new\n\nid: 1.7\nevent: log\ndata: {"seq":\ndata: 7}\n\nid: 1.8\nevent: log\n'
@@ -122,6 +144,27 @@ def test_a_lost_answer_costs_nothing(server: Api, proxy: Proxy, connect: Callabl
     assert list(client.jobs.list()) == []
 
 
+def test_a_wait_outlives_an_api_that_goes_away(
+    server: Api, proxy: Proxy, connect: Callable[..., Asked], face: str
+) -> None:
+    """However few tries a client has: it only waits."""
+    client = connect(through(proxy), key=server._key, tenant=f"away-{face}", tries=1)
+    client.jobs.create({"name": "j", "schedule": {"every": "1h"}, "run": {"command": ["true"]}})
+    run_id = client.jobs.trigger("j")["run_id"]
+    client.runs.cancel(run_id)
+    proxy.at(b"GET /api/v1/runs/", Fault.LOSE_REQUEST)
+    assert client.runs.wait(run_id)["state"] == "cancelled"
+    assert proxy.struck.is_set()
+    proxy.at(b"/log/stream", Fault.LOSE_REQUEST)
+    assert list(client.runs.follow(run_id)) == []
+    assert proxy.struck.is_set()
+    tired = connect(through(proxy), key=server._key, patience=0)
+    for look in (tired.runs.wait, lambda run_id: list(tired.runs.follow(run_id))):
+        proxy.at(b"/api/v1/runs/", Fault.LOSE_REQUEST)
+        with pytest.raises(Unavailable):
+            look(run_id)
+
+
 def test_a_connection_is_used_again_and_one_that_was_closed_is_noticed(
     server: Api, proxy: Proxy, connect: Callable[..., Asked]
 ) -> None:
@@ -139,6 +182,34 @@ def test_a_connection_is_used_again_and_one_that_was_closed_is_noticed(
         [tired.me() for _ in range(5)]
     assert often.value.retry_after is not None
     assert often.value.retry_after > 0
+
+
+def test_a_body_that_is_too_large_is_told_by_the_server(server: Api, client: Asked) -> None:
+    """More than what fits into the buffers between the two: one still sends when the other has answered."""
+    large = {"name": "large", "description": "x" * (6 * 1024 * 1024)}
+    with pytest.raises(Refused, match=r"the body is larger than 1,024 KiB") as refused:
+        client.jobs.create(large)
+    assert (refused.value.status, refused.value.code) == (413, "too_large")
+    assert client.me()["tenant"] is None  # and it goes on, on another connection
+
+
+def test_an_answer_counts_also_if_the_rest_of_the_request_was_not_wanted() -> None:
+    """Somebody who reads nothing more, answers and closes: the sender is told of a reset, and reads the answer."""
+
+    def impatient(listening: socket.socket) -> None:
+        there, _ = listening.accept()
+        with there:
+            there.recv(100)
+            there.sendall(b"HTTP/1.1 413 Too Large\r\ncontent-length: 7\r\n\r\nenough!")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as thread:
+        thread.submit(impatient, listening)
+        port = listening.getsockname()[1]
+        with (
+            Client(f"http://127.0.0.1:{port}", key="fck_x", tries=1) as client,
+            pytest.raises(Refused, match="413: enough!"),
+        ):
+            client.jobs.create({"name": "large", "description": "x" * (16 * 1024 * 1024)})
 
 
 def test_threads_share_one_client(server: Api) -> None:

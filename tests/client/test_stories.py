@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fleetcron.client.errors import Conflict, Forbidden, NotFound, Refused, Unauthorized
+from fleetcron.client.errors import Closed, Conflict, Forbidden, NotFound, Refused, Unauthorized
 from fleetcron.client.jobs import etag
 from fleetcron.model.access import Role
 from fleetcron.store.claims import Claimed
@@ -85,6 +85,31 @@ def test_every_mistake_comes_with_its_place(client: Asked) -> None:
     assert [each.pointer for each in unknown.value.mistakes] == ["from"]
     with pytest.raises(ValueError, match="has no offset"):
         client.jobs.why("x", datetime(2030, 1, 1, tzinfo=UTC).replace(tzinfo=None))
+
+
+def test_mistakes_of_the_program_itself(server: Api, connect: Callable[..., Asked]) -> None:
+    client = connect(server.url, key=server._key)
+    for call, words in (
+        (lambda: client.jobs.create("hello"), r"a job is a mapping, such as \{'name': …\}, not str 'hello'"),
+        (lambda: client.jobs.batch([1]), "a job is a mapping, .* not int 1"),
+        (lambda: client.jobs.put([]), r"a job is a mapping, .* not list \[\]"),
+        (lambda: client.calendars.put("days", 3), "a calendar is a mapping"),
+        (lambda: client.jobs.list(stat="active"), r"jobs.list\(\) has no argument 'stat'; did you mean state\?"),
+        (
+            lambda: client.runs.wait(1, patience=3),
+            r"runs.wait\(\) has no argument 'patience'; there are: run_id",
+        ),
+        (lambda: client.overview(since=1), r"client.overview\(\) has no argument 'since'; there are: tenant"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            call()
+    with pytest.raises(NotFound, match="A job in a path is its name, without a slash"):
+        client.jobs.get("acme/report")
+    client.me()
+    client.close()
+    for sent in (client.me, lambda: next(client.runs.follow(1))):
+        with pytest.raises(Closed, match="this client is closed: make a new one"):
+            sent()
 
 
 def test_many_jobs_in_one_call_and_from_page_to_page(client: Asked, face: str) -> None:

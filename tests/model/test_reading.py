@@ -148,6 +148,7 @@ def test_mistakes_of_all_jobs_and_calendars_are_reported() -> None:
         ({"schedule": "0 2 * * *"}, "/schedule", "must be a list"),
         ({"schedule": []}, "/schedule", "must not be empty"),
         ({"schedule": [{"cron": "x"}] * 101}, "/schedule", "is too long: 100 at most"),
+        ({"description": "x" * 10_001}, "/description", "is too long: 10,000 characters at most"),
         ({"weather": "fine"}, "/weather", "docs/learn/jobs.md"),
         ({"misfire": {"weather": "fine"}}, "/misfire/weather", "there are policy, window, limit, grace, lane"),
         ({"schedule": {"cron": "0 25 * * *"}}, "/schedule/cron", "hour: 25 is outside 0-23"),

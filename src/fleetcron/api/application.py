@@ -1,5 +1,6 @@
 """The app: all routes, and what goes around them. `create_app(context)`; nothing is global."""
 
+import re
 from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
@@ -31,7 +32,7 @@ from fleetcron.api import (
 )
 from fleetcron.api.context import Context
 from fleetcron.api.envelope import Envelope
-from fleetcron.api.problems import ProblemDetails
+from fleetcron.api.problems import Problem, ProblemDetails
 from fleetcron.api.routing import LOGIN, ROLE, answer
 from fleetcron.api.session_cookie import CSRF_HEADER, NAME
 from fleetcron.model.access import Role
@@ -56,6 +57,8 @@ _ROUTERS: Final = (
     workers.routes,
     worker_claims.routes,
 )
+_V1: Final = "/api/v1"
+_NUMBER: Final = re.compile("[0-9]{1,19}")
 _SESSION: Final = "of POST /session; whatever changes something needs its `csrf` too, as the header"
 _ABOUT: Final = """Jobs, runs and everything around them.
 
@@ -96,7 +99,25 @@ async def _told(request: Request, error: Exception) -> Response:
     """What goes wrong before a route is found, or within one that needs no key."""
     if isinstance(error, HTTPException) and error.status_code == 405:
         error.headers = {"Allow": ", ".join(_methods(request.scope["path"]))}
+    if isinstance(error, HTTPException) and error.status_code == 404 and not isinstance(error, Problem):
+        error = Problem(404, _no_route(request))
     return answer(request, error)
+
+
+def _no_route(request: Request) -> str:
+    """What probably was meant."""
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", "").rstrip("/"))
+    match path.removeprefix(_V1).split("/") if path.startswith(_V1) else None:
+        case None if path in ("", "/"):
+            return f"this is the API of fleetcron: its routes are under {_V1}, and /docs shows them all"
+        case ["", "runs", given, *_] if not _NUMBER.fullmatch(given):
+            return f"{given[:60]!r} is not the number of a run, such as 812: GET {_V1}/runs lists them"
+        case ["", "jobs", _, *_]:
+            return (
+                f"there is no route {request.method} {path[:200]}. A job in a path is its name, without a slash; of"
+                " another tenant: ?tenant=NAME. /docs shows every route"
+            )
+    return f"there is no route {request.method} {path[:200]}; /docs shows them all, and they are under {_V1}"
 
 
 def _methods(path: str) -> list[str]:

@@ -1,9 +1,9 @@
 """Jobs and calendars of files, all at once: what `fleetcron apply` and `fleetcron plan` ask."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -25,6 +25,7 @@ from fleetcron.views.calendars import stored_calendars
 
 routes = router("jobs")
 MOST: Final = 20_000  # jobs
+_FULL_NAME: Final = "^[^/]+/[^/]+$"
 Document = dict[str, Any]
 
 
@@ -39,6 +40,11 @@ class Wished(Asked):
     )
     prune: Literal["pause", "delete", "keep"] | None = Field(
         default=None, description="what becomes of jobs of this manager that are not among them; keep unless said"
+    )
+    besides: list[Annotated[str, Field(pattern=_FULL_NAME)]] = Field(
+        default=[],
+        max_length=1_000_000,
+        description="tenant/name of jobs that are sent in another request, and so are not gone: for `prune`",
     )
 
 
@@ -83,16 +89,17 @@ async def _carried_out(context: Context, caller: Caller, body: Wished, store: St
         actor=caller.actor,
         shards=context.shards,
         managed_by=body.managed_by,
-        gone=_seen(caller, gone),
+        gone=_seen(caller, gone, body.besides),
         prune=body.prune or "keep",
     )
     await mark_unable(store, report)
     return report
 
 
-def _seen(caller: Caller, gone: Sequence[Job]) -> list[Job]:
+def _seen(caller: Caller, gone: Sequence[Job], besides: Iterable[str]) -> list[Job]:
     """What belongs to another tenant is not there, and so cannot be gone."""
-    return [job for job in gone if caller.sees(job.definition.tenant)]
+    elsewhere = {*besides}
+    return [job for job in gone if caller.sees(job.definition.tenant) and job.definition.seed not in elsewhere]
 
 
 async def _documents(context: Context, caller: Caller, body: Wished) -> Documents:

@@ -138,7 +138,7 @@ def _definition(
 ) -> Definition:
     if len(line) > MOST_BYTES:
         raise Problem(413, f"the line is longer than {MOST_BYTES // 1024:,} KiB")
-    raw = read_json(line)
+    raw = read_json(line, "the line")
     if not isinstance(raw, dict):
         raise Problem(422, "the line is no JSON object")
     name = raw.get("name")

@@ -18,22 +18,23 @@ _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _HALVES: Final = re.compile("[\ud800-\udfff]")
 
 
-def read_json(body: bytes) -> Any:
-    """The value, or a Problem. Whatever is written twice, is too deep or is no JSON is refused."""
+def read_json(body: bytes, what: str = "the body") -> Any:
+    """The value, or a Problem. Whatever is written twice, is too deep or is no JSON is refused. `what` is the whole, or
+    a line of it."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Problem(400, f"the body is not UTF-8: byte {error.start} is {body[error.start]:#04x}") from None
+        raise Problem(400, f"{what} is not UTF-8: byte {error.start} is {body[error.start]:#04x}") from None
     twice: list[tuple[dict[str, Any], str]] = []
     try:
         value = json.loads(text, object_pairs_hook=_noting(twice), parse_constant=_no_number, parse_float=_finite)
     except RecursionError:
         raise _too_deep("") from None
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise Problem(400, f"the body is not JSON: {error.msg} ({where})") from None
+        where = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
+        raise Problem(400, f"{what} is not JSON: {error.msg} ({where})") from None
     except ValueError as error:  # a number of thousands of digits
-        raise Problem(400, f"the body is not JSON that can be read: {error}") from None
+        raise Problem(400, f"{what} is not JSON that can be read: {error}") from None
     _check_depth(value)
     if twice:
         place, key = twice[0]

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,6 +24,9 @@ _CLOSED: Final = (
     (b"cache-control", b"no-store"),
 )
 MOST_OF_A_BATCH: Final = 16 * 1024 * 1024
+# of a body that is too large: read and thrown away, so that whoever sends it gets to read why
+_DRAINED: Final = 64 * 1024 * 1024
+_DRAIN_QUIET_S: Final = 2.0  # whoever has read the answer sends no more; all of it ends with the body's own time
 BATCH: Final = ("/jobs/batch", "/api/v1/apply", "/api/v1/plan")  # many jobs in one body
 
 
@@ -52,41 +56,62 @@ class Envelope:
                     (b"x-request-id", request_id.encode()),
                     *((name.lower().encode(), value.encode()) for name, value in added),
                 ]
+            if message["type"] == "http.response.body" and body.is_too_large and not message.get("more_body"):
+                await send({**message, "more_body": True})  # all of it; only the end of the connection waits
+                await body.drain()
+                message = {"type": "http.response.body", "body": b""}
             await send(message)
 
-        await self._app(scope, _limited(scope, receive, headers), answered)
+        body = _Body(scope, receive, headers)
+        await self._app(scope, body.receive, answered)
 
 
 def _placed(name: bytes, value: bytes, root: bytes) -> tuple[bytes, bytes]:
     return (name, root + value) if name.lower() == b"location" and value.startswith(b"/") else (name, value)
 
 
-def _limited(scope: Scope, receive: Receive, headers: dict[bytes, bytes]) -> Receive:
-    """Nobody's memory is filled: what says that it is too long is not read, and what lies or dawdles is cut off."""
-    most = MOST_OF_A_BATCH if scope["path"].endswith(BATCH) else MOST_BYTES
-    said = headers.get(b"content-length", b"0")
-    size = int(said) if said.isdigit() else 0
-    seen = 0
-    until_s: float | None = asyncio.get_running_loop().time() + BODY_S
+class _Body:
+    """Nobody's memory is filled: what says that it is too long is not kept, and what lies or dawdles is cut off."""
 
-    async def limited() -> Message:
-        nonlocal seen, until_s
-        if size > most:
-            raise _too_large(most)
+    def __init__(self, scope: Scope, receive: Receive, headers: dict[bytes, bytes]) -> None:
+        self.is_too_large = False
+        self._receive = receive
+        self._most = MOST_OF_A_BATCH if scope["path"].endswith(BATCH) else MOST_BYTES
+        said = headers.get(b"content-length", b"0")
+        self._size = int(said) if said.isdigit() else 0
+        self._seen = 0
+        self._until_s: float | None = asyncio.get_running_loop().time() + BODY_S
+
+    async def receive(self) -> Message:
+        if self._size > self._most:
+            raise self._too_large()
         try:
-            async with asyncio.timeout_at(until_s):
-                message = await receive()
+            async with asyncio.timeout_at(self._until_s):
+                message = await self._receive()
         except TimeoutError:
             raise Problem(408, f"the body took longer than {BODY_S:.0f} s", headers={"Connection": "close"}) from None
         if not message.get("more_body", False):
-            until_s = None  # from here on somebody only waits for the end of the connection
-        seen += len(message.get("body", b""))
-        if seen > most:
-            raise _too_large(most)
+            self._until_s = None  # from here on somebody only waits for the end of the connection
+        self._seen += len(message.get("body", b""))
+        if self._seen > self._most:
+            raise self._too_large()
         return message
 
-    return limited
+    async def drain(self) -> None:
+        """A connection that is closed while somebody sends is reset, and a reset throws the answer away. So what is
+        still on its way is read first: as much as is sent by mistake, not as much as anybody wants."""
+        left = _DRAINED
+        with suppress(TimeoutError):
+            while left > 0:
+                async with asyncio.timeout(_DRAIN_QUIET_S):
+                    message = await self._receive()
+                left -= len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
 
-
-def _too_large(most: int) -> Problem:
-    return Problem(413, f"the body is larger than {most // 1024:,} KiB", headers={"Connection": "close"})
+    def _too_large(self) -> Problem:
+        self.is_too_large = True
+        fewer = "; send fewer jobs in each request" if self._most == MOST_OF_A_BATCH else ""
+        return Problem(
+            413, f"the body is larger than {self._most // 1024:,} KiB{fewer}", headers={"Connection": "close"}
+        )

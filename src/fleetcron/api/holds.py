@@ -9,10 +9,9 @@ from pydantic import Field
 from fleetcron.api import fleet_shapes as shapes
 from fleetcron.api.access import Caller, TheCaller, TheContext
 from fleetcron.api.context import Context
-from fleetcron.api.parameters import Asked, Words
+from fleetcron.api.parameters import Asked, Duration, Words
 from fleetcron.api.problems import Problem, wrong
 from fleetcron.api.routing import needs, router
-from fleetcron.errors import ScheduleError
 from fleetcron.model.access import Role
 from fleetcron.model.control import Scope, Wish
 from fleetcron.times.durations import duration_ms
@@ -28,7 +27,7 @@ class Switch(Asked):
     percent: int | None = Field(default=None, ge=0, le=100, description="so many of the runs may start; 0: none")
     attempts: int | None = Field(default=None, ge=1, description="so many attempts of a run at most; 1: no retries")
     backoff: float | None = Field(default=None, ge=1, description="delays before retries are so many times longer")
-    for_: Words | None = Field(default=None, alias="for", description="it ends by itself after this, such as 2h")
+    for_: Duration | None = Field(default=None, alias="for", description="it ends by itself after this, such as 2h")
     reason: Words | None = Field(
         default=None, min_length=1, max_length=300, description="why: the others read it too; needed unless keeps_end"
     )
@@ -53,10 +52,7 @@ async def set_hold(context: TheContext, caller: TheCaller, body: Switch) -> dict
     await _known(context, caller, body.scope, body.name)
     if body.percent is None and body.attempts is None and body.backoff is None:
         raise wrong("", "say what to do: percent, attempts or backoff")
-    try:
-        for_ms = None if body.for_ is None else duration_ms(body.for_)
-    except ScheduleError as error:
-        raise wrong("/for", error.mistake, error.hint) from None
+    for_ms = None if body.for_ is None else duration_ms(body.for_)
     wish = Wish(body.scope, body.name, body.percent, body.attempts, body.backoff, for_ms, body.reason, body.keeps_end)
     wish.check()
     done = await answer(lambda: context.store.controls.switch(wish, actor=caller.actor))

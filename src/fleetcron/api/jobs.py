@@ -1,5 +1,6 @@
 """Jobs: create, list, get, replace, patch, delete."""
 
+import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
@@ -29,6 +30,7 @@ from fleetcron.views.jobs import COUNTED, job_json, line_json, stated_json, stee
 
 routes = router("jobs")
 TICKS: Final = 3
+_SHADOW: Final = "POST /jobs/{name}/hand-over ends a shadow, POST /jobs/{name}/shadow begins one"
 _KINDS: Final = ("python", "command", "http", "publish")
 IfMatch = Annotated[str | None, Header(description="the ETag of the job as you know it, or *")]
 
@@ -140,6 +142,8 @@ async def patch_job(
     if body.get("name", name) != name:
         raise wrong("/name", f"is not {name}: a job keeps its name")
     before = line.job.definition.as_document()
+    if "shadow" in body and (body["shadow"] or False) != before["shadow"]:
+        raise wrong("/shadow", f"is {json.dumps(before['shadow'])}: a change of fields leaves it so", _SHADOW)
     if "type" in body:
         before.pop("derived", None)  # it is chosen from now on
     if not _kinds(body.get("run")) <= _kinds(before["run"]):

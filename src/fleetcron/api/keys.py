@@ -7,10 +7,10 @@ from pydantic import Field
 
 from fleetcron.api import fleet_shapes as shapes
 from fleetcron.api.access import Tenant, TheCaller, TheContext
-from fleetcron.api.parameters import Asked, Cursor, Limit, Words, cursor_of, from_cursor
-from fleetcron.api.problems import Problem, not_found, wrong
+from fleetcron.api.parameters import Asked, Cursor, Duration, Limit, Words, cursor_of, from_cursor
+from fleetcron.api.problems import Problem, not_found
 from fleetcron.api.routing import needs, router
-from fleetcron.errors import RefusedError, ScheduleError
+from fleetcron.errors import RefusedError
 from fleetcron.model.access import KeyState, KeyWish, Role, new_key
 from fleetcron.policy.access import may_grant
 from fleetcron.store.keys import KeyFilter
@@ -28,7 +28,7 @@ class CreateKey(Asked):
     pools: list[Words] = Field(
         default=[], max_length=100, description="of a worker: where it may claim; * is every pool"
     )
-    expires_in: Words | None = Field(default=None, description="such as 90d; null: it holds until it is revoked")
+    expires_in: Duration | None = Field(default=None, description="such as 90d; null: it holds until it is revoked")
     rate_per_minute: int | None = Field(default=None, ge=1, le=600_000)
 
 
@@ -45,10 +45,7 @@ class RevokeKey(Asked):
 )
 async def create_key(context: TheContext, caller: TheCaller, body: CreateKey) -> dict[str, Any]:
     """It is shown this once. A key of one tenant makes keys of that tenant; workers are made by an admin of all."""
-    try:
-        lasts_ms = None if body.expires_in is None else duration_ms(body.expires_in)
-    except ScheduleError as error:
-        raise wrong("/expires_in", error.mistake, error.hint) from None
+    lasts_ms = None if body.expires_in is None else duration_ms(body.expires_in)
     tenant = caller.credential.tenant if body.tenant is None else body.tenant
     wish = KeyWish(body.name, body.role, tenant, tuple(dict.fromkeys(body.pools)), lasts_ms, body.rate_per_minute)
     if not caller.sees(tenant):

@@ -6,14 +6,16 @@ import json
 from typing import Annotated, Any, Final
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, GetJsonSchemaHandler
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import PydanticCustomError
 from starlette.convertors import IntegerConvertor, register_url_convertor
 
 from fleetcron.api.problems import wrong_parameter
 from fleetcron.errors import ScheduleError
 from fleetcron.model.document import CalendarShape, JobShape
 from fleetcron.model.values import is_storable
+from fleetcron.times.durations import duration_ms
 from fleetcron.times.instants import to_ms
 from fleetcron.times.once import Once
 from fleetcron.views.cursors import cursor_of as cursor_of
@@ -39,6 +41,15 @@ def _storable(text: str) -> str:
     return text
 
 
+def _duration(text: str) -> str:
+    try:
+        duration_ms(text)
+    except ScheduleError as error:
+        told = {"mistake": error.mistake.removeprefix("duration: "), "hint": error.hint}
+        raise PydanticCustomError("duration", "{mistake}", told) from None
+    return text
+
+
 class _Number(IntegerConvertor):
     """`{run_id:number}`: no more digits than a number has here. Starlette's own takes any, and fails at thousands."""
 
@@ -47,6 +58,7 @@ class _Number(IntegerConvertor):
 
 register_url_convertor("number", _Number())
 Words = Annotated[str, AfterValidator(_storable)]
+Duration = Annotated[Words, Field(max_length=60), AfterValidator(_duration)]  # checked with all the rest of a body
 RunId = Annotated[int, Path(ge=1, le=2**63 - 1, description="the number of a run")]
 Limit = Annotated[int, Query(ge=1, le=MOST, description="how many at most")]
 Cursor = Annotated[str | None, Query(max_length=2000, description="`next` of the page before")]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 from fastapi import Request, Response
@@ -18,11 +19,12 @@ from fleetcron.errors import (
     StoreError,
     StoreUnavailable,
 )
-from fleetcron.model.mistakes import pointer
+from fleetcron.model.mistakes import known_fields, pointer
 
 MEDIA: Final = "application/problem+json"
 MOST: Final = 1_000  # mistakes that are told; more than that nobody reads
 _LONGEST: Final = 500
+_LONGEST_NAME: Final = 60
 _IN_THE_LOG: Final = "it is in the log of the server, under the id of this request"
 TITLES: Final[Mapping[int, tuple[str, str]]] = {
     400: ("bad_request", "The request cannot be read"),
@@ -106,7 +108,7 @@ def problem_of(error: Exception) -> Problem:
         case HTTPException():
             return Problem(error.status_code, str(error.detail), headers=error.headers)
         case RequestValidationError():
-            return _of_validation(error)
+            return invalid(error)
         case DefinitionError():
             return Problem(422, _count(len(error.mistakes)), errors=mistakes(error.mistakes))
         case ScheduleError():
@@ -144,25 +146,40 @@ def response_of(request: Request, error: Exception) -> Response:
     return Response(told.encode("utf-8", "replace"), problem.status_code, dict(problem.headers or {}), MEDIA)
 
 
-def _of_validation(error: RequestValidationError) -> Problem:
-    found = [_place(each) for each in error.errors()]
+def invalid(error: RequestValidationError, shape: type[BaseModel] | None = None) -> Problem:
+    """`shape` is what the body should be: it knows which field was meant."""
+    found = [_place(each, shape) for each in error.errors()]
     return Problem(422, _count(len(found)), errors=found)
 
 
-def _place(error: Mapping[str, Any]) -> dict[str, str | None]:
+def _place(error: Mapping[str, Any], shape: type[BaseModel] | None) -> dict[str, str | None]:
     where, *path = error["loc"]
     text = _words(error)[:_LONGEST]
-    if where == "body":
-        return {"pointer": pointer(tuple(path)), "detail": text}
-    return {"parameter": ".".join(map(str, path)), "detail": text}
+    if where != "body":
+        return {"parameter": ".".join(map(str, path)), "detail": text}
+    hint = error.get("ctx", {}).get("hint")
+    if error["type"] == "extra_forbidden" and shape is not None:
+        hint = _meant(str(path[-1]), known_fields(shape, tuple(path[:-1])))
+    return {"pointer": pointer(tuple(path)), "detail": text, "hint": hint}
+
+
+def _meant(name: str, known: Sequence[str]) -> str | None:
+    near = get_close_matches(name, known, n=1) if len(name) <= _LONGEST_NAME else []
+    return f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}" if known else None
 
 
 def _words(error: Mapping[str, Any]) -> str:
+    limits = error.get("ctx", {})
     match error["type"]:
         case "extra_forbidden":
             return "unknown field"
         case "missing":
             return "is missing"
+        case "too_long" | "string_too_long":
+            unit = "characters" if isinstance(error["input"], str) else "entries"
+            return f"is too long: {limits['max_length']:,} {unit} at most, not {len(error['input']):,}"
+        case "too_short" | "string_too_short":
+            return "must not be empty"
     text = str(error["msg"])
     return text[0].lower() + text[1:] if text else "is wrong"
 

@@ -2,16 +2,19 @@
 
 import logging
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from fastapi import APIRouter, Request, Response
+from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from fleetcron.api.access import Caller, address_of, context_of, identify, limit_logins
 from fleetcron.api.bodies import Received
 from fleetcron.api.context import Context, digest
-from fleetcron.api.problems import MEDIA, Problem, problem_of, response_of, wrong_parameter
+from fleetcron.api.problems import MEDIA, Problem, invalid, problem_of, response_of, wrong_parameter
 from fleetcron.errors import DefinitionError, StoreUnavailable
 from fleetcron.model.access import Role
 from fleetcron.store.idempotency import Different, Done, New, Running
@@ -46,7 +49,7 @@ class Route(APIRoute):
     """Every route says which role it takes: one that does not cannot be made."""
 
     def get_route_handler(self) -> Handler:
-        inner = super().get_route_handler()
+        inner = _worded(super().get_route_handler(), self.body_field)
         extra = self.openapi_extra or {}
         role = Role(extra[ROLE])
         is_post = "POST" in (self.methods or ())
@@ -74,6 +77,26 @@ class Route(APIRoute):
                 return answer(request, error)
 
         return handle
+
+
+def _worded(inner: Handler, body: ModelField | None) -> Handler:
+    """Mistakes in a body are told by whoever knows what the body should be."""
+    shape = None if body is None else _model_in(body.field_info.annotation)
+
+    async def handle(request: Request) -> Response:
+        try:
+            return await inner(request)
+        except RequestValidationError as error:
+            raise invalid(error, shape) from None
+
+    return handle
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model of `Body`, of `Body | None`, of `Annotated[Body, …]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for each in get_args(annotation) if (found := _model_in(each)) is not None), None)
 
 
 def answer(request: Request, error: Exception) -> Response:

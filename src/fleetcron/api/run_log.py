@@ -46,6 +46,9 @@ async def get_run_log(
     page = await context.store.past_attempts.log(run_id, wanted, after_seq=seq, limit=limit)
     if page is None:
         raise not_found(f"run {run_id}")
+    if attempt is not None and attempt > (page.latest or 0):
+        there = "none has begun" if page.latest is None else f"the latest is {page.latest}"
+        raise not_found(f"attempt {attempt} of run {run_id}: {there}")
     return {
         "attempt": page.attempt,
         "pieces": [piece_json(page.attempt, piece) for piece in page.pieces],

@@ -10,10 +10,9 @@ from fleetcron.api import shadow_shapes as shapes
 from fleetcron.api.access import Tenant, TheCaller, TheContext
 from fleetcron.api.job_names import Name
 from fleetcron.api.jobs import the_job
-from fleetcron.api.parameters import Asked, Cursor, Instant, Limit, Words, cursor_of, from_cursor, instant_ms
+from fleetcron.api.parameters import Asked, Cursor, Duration, Instant, Limit, Words, cursor_of, from_cursor, instant_ms
 from fleetcron.api.problems import Problem, wrong
 from fleetcron.api.routing import needs, router
-from fleetcron.errors import ScheduleError
 from fleetcron.model.access import Role
 from fleetcron.model.ping import LONGEST_HOST, LONGEST_ID, Event, Told
 from fleetcron.store.jobs import JobFilter
@@ -31,9 +30,7 @@ class Ping(Asked):
         default=None, description="what ties an end to its start; a ping that is sent again is noted once"
     )
     exit_code: int | None = Field(default=None, ge=-(2**31), lt=2**31, description="of an end; 0 is success")
-    duration: Annotated[Words, Field(max_length=60)] | None = Field(
-        default=None, description="how long the command has run, such as 90s"
-    )
+    duration: Duration | None = Field(default=None, description="how long the command has run, such as 90s")
     host: Annotated[Words, Field(max_length=LONGEST_HOST)] = Field(default="", description="where it ran")
 
 
@@ -54,7 +51,7 @@ async def ping_job(
     is the end of a command that succeeded."""
     own, said = caller.tenant(tenant), body
     await the_job(context, own, name)
-    took_ms = None if said.duration is None else _duration(said.duration)
+    took_ms = None if said.duration is None else duration_ms(said.duration)
     told = Told(said.event, said.exit_code, took_ms, host=said.host)
     told = told if said.id is None else replace(told, ping_id=said.id)
     told.check()
@@ -130,10 +127,3 @@ def _instant(text: str | None) -> int | None:
         return instant_ms("/at", text)
     except Problem:
         raise wrong("/at", "is not an instant", "write it as 2027-01-01T09:00:00Z") from None
-
-
-def _duration(text: str) -> int:
-    try:
-        return duration_ms(text)
-    except ScheduleError as error:
-        raise wrong("/duration", error.mistake, error.hint) from None

@@ -6,6 +6,7 @@ anything is written; a job that somebody else keeps is known only to the store.
 
 import secrets
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from fleetcron.app.application import DEFAULT_TENANT, Declared, Fleetcron
@@ -35,13 +36,13 @@ class Wish(NamedTuple):
 async def enqueue(app: Fleetcron, wish: Wish) -> Triggered:
     """In a transaction of its own. The store that the app has open is used; otherwise one is opened for this call."""
     if app.store is not None:
-        return await _trigger(app.store, wish, app.managed_by)
+        return await _trigger(app.store, wish, app)
     config = settings(app).store
     require_file(config.url)
     store = await Store.open(config, SystemClock())
     try:
         await require_current(store.engine)
-        return await _trigger(store, wish, app.managed_by)
+        return await _trigger(store, wish, app)
     finally:
         await store.close()
 
@@ -67,6 +68,11 @@ def enqueue_in_sync(app: Fleetcron, connection: object, wish: Wish) -> Triggered
 def wish_of(app: Fleetcron, job: str | Callable[..., Any], payload: Any, tenant: str | None, key: str | None) -> Wish:
     found = find(app, job, tenant)
     name, owner = (found.name, found.tenant) if found else (str(job), tenant or DEFAULT_TENANT)
+    if found is None and payload is not None and not isinstance(payload, Mapping):
+        raise RefusedError(
+            f"this app has no job {name}{_near(app, name)}; a {type(payload).__name__} can be sent to a job whose "
+            "function takes it, and to the jobs of others a JSON object"
+        )
     kind = kind_of_job(app, found)
     checked = check(payload, kind, name, owner)
     if found is not None and payload is None and not found.fields.get("payload"):
@@ -105,8 +111,19 @@ def kind_of_job(app: Fleetcron, declared: Declared | None) -> PayloadType | None
     return kind
 
 
-async def _trigger(store: Store, wish: Wish, actor: str) -> Triggered:
-    return await answer(lambda: store.steering.enqueue(wish.job, wish.payload, actor=actor, key=wish.key))
+def _near(app: Fleetcron, name: str) -> str:
+    near = get_close_matches(name, {each.name for each in app.declared}, n=3)
+    return f" (did you mean {' or '.join(near)}?)" if near else ""
+
+
+async def _trigger(store: Store, wish: Wish, app: Fleetcron) -> Triggered:
+    try:
+        return await answer(lambda: store.steering.enqueue(wish.job, wish.payload, actor=app.managed_by, key=wish.key))
+    except RefusedError as error:
+        known = any(each.name == wish.job[1] for each in app.declared)
+        if known or not (near := _near(app, wish.job[1])):
+            raise
+        raise RefusedError(f"{error}{near}") from None
 
 
 def _url(app: Fleetcron) -> str:

@@ -2,10 +2,11 @@
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
@@ -16,6 +17,7 @@ from fleetcron.cli.changes import change_words
 from fleetcron.cli.connection import Database, database_options, opened
 from fleetcron.cli.many import confirm, yes_option
 from fleetcron.cli.names import by_option
+from fleetcron.cli.parts import full, in_order, parts, whole
 from fleetcron.cli.rehearsal import rehearsing
 from fleetcron.cli.schedules import in_a_table
 from fleetcron.cli.tables import coloured, numbered, printable, table
@@ -28,6 +30,7 @@ from fleetcron.model.reading import Documents
 if TYPE_CHECKING:
     from fleetcron.client.blocking import Client
 
+Ask: TypeAlias = Callable[[str], None]
 LONGEST_S: Final = 600  # that one answer about many jobs may take
 _SHOWN = 50  # lines
 _FIELDS = 4  # of a job
@@ -55,13 +58,14 @@ def command(database: Database, wished: Wished, dry_run: bool, yes: bool, by: st
     """
     where = database_of(wished.app, database)
     client = where.client(LONGEST_S)
-    checked = wished.check()
     ask = partial(confirm, yes=yes, as_json=as_json)
-    if client is None:
-        report = asyncio.run(_of_store(where.config(), wished, checked, by, dry_run=dry_run, ask=ask))
-    else:
-        with client:
-            report = _of_api(client, wished, checked, dry_run=dry_run, ask=ask)
+    with _interruptible(dry_run=dry_run) as told:
+        checked = wished.check()
+        if client is None:
+            report = asyncio.run(_of_store(where.config(), wished, checked, by, dry_run=dry_run, ask=ask, told=told))
+        else:
+            with client:
+                report = _of_api(client, wished, checked, dry_run=dry_run, ask=ask, told=told)
     if as_json:
         print_json(report)
     else:
@@ -71,7 +75,7 @@ def command(database: Database, wished: Wished, dry_run: bool, yes: bool, by: st
 
 
 async def _of_store(
-    config: Config, wished: Wished, checked: Documents, by: str, *, dry_run: bool, ask: Callable[[str], None]
+    config: Config, wished: Wished, checked: Documents, by: str, *, dry_run: bool, ask: Ask, told: Counter[str]
 ) -> Doc:
     async with rehearsing(config) if dry_run else opened(config, "made") as store:
         documents = await wished.documents(store, checked)
@@ -83,27 +87,79 @@ async def _of_store(
         if not dry_run and wished.app is not None and (deleted := await wished.deleted(store)):
             names = [job.definition.seed for job in deleted]
             ask(_question("Delete", names, wished.app.managed_by, "code no longer has"))
-        with progress_bar(len(documents.jobs), "applying") as progress:
+        told["all"] = len(documents.jobs) + (0 if wished.app is None else len(wished.app.definitions()))
+        with _counting(len(documents.jobs), told) as progress:
             report = await wished.carry_out(
                 store, documents, gone, by=by, shards=config.scheduler.shards, progress=progress
             )
         return report.as_json(dry_run=dry_run)
 
 
-def _of_api(client: "Client", wished: Wished, checked: Documents, *, dry_run: bool, ask: Callable[[str], None]) -> Doc:
+def _of_api(
+    client: "Client", wished: Wished, checked: Documents, *, dry_run: bool, ask: Ask, told: Counter[str]
+) -> Doc:
     bodies = wished.bodies(client, checked)
     for body in bodies if not dry_run else ():
         is_app = (body["managed_by"] or "").startswith("app:")
         if body["prune"] == "delete" or (body["prune"] == "pause" and not is_app):
-            gone = [_full(job) for job in client.apply(**body, dry_run=True)["jobs"] if job["done"] in _GONE]
+            gone = _gone_there(client, body)
             verb, where = "Delete" if body["prune"] == "delete" else "Pause", "code" if is_app else "files"
             if gone:
                 ask(_question(verb, gone, body["managed_by"], f"{where} no longer ha{'s' if is_app else 've'}"))
-    told = [client.apply(**body, dry_run=dry_run) for body in bodies]
-    jobs = [job for each in told for job in each["jobs"]]
-    calendars = [calendar for each in told for calendar in each["calendars"]]
+    jobs: list[Doc] = []
+    calendars: list[Doc] = []
+    told["all"] = sum(len(body["jobs"]) for body in bodies)
+    with _counting(told["all"], told) as progress:
+        for body in bodies:
+            done: list[Doc] = []
+            for part in [whole(body)] if dry_run else parts(body):
+                report = client.apply(**part, dry_run=dry_run)
+                done += report["jobs"]
+                calendars += report["calendars"]
+                progress(len(part["jobs"]))
+            jobs += in_order(done, body["jobs"])
     counts = dict(counted(job["done"] for job in jobs))
     return {"dry_run": dry_run, "counts": counts, "calendars": calendars, "jobs": jobs}
+
+
+def _gone_there(client: "Client", body: Doc) -> list[str]:
+    """Of many jobs only the names are sent. Then nobody there knows what they depend on from now on, and what seems to
+    be needed may be gone as well: people are asked about it."""
+    if len(parts(body)) == 1:
+        return [full(job) for job in client.apply(**body, dry_run=True)["jobs"] if job["done"] in _GONE]
+    names = [full(job) for job in body["jobs"]]
+    rest = client.apply(managed_by=body["managed_by"], prune=body["prune"], besides=names, dry_run=True)
+    return [full(job) for job in rest["jobs"]]
+
+
+@contextmanager
+def _interruptible(*, dry_run: bool) -> Iterator[Counter[str]]:
+    """What was done until Ctrl-C, and that it may be done again; somebody counts it."""
+    told: Counter[str] = Counter()
+    try:
+        yield told
+    except KeyboardInterrupt:
+        if dry_run or not told["all"]:
+            raise click.ClickException("Interrupted: nothing was written.") from None
+        some = (
+            f"at least {told['done']:,} of {told['all']:,} jobs were applied"
+            if told["done"]
+            else "maybe some jobs were applied"
+        )
+        raise click.ClickException(
+            f"Interrupted: {some}, each of them whole. Apply again: that is safe, and goes on with the rest."
+        ) from None
+
+
+@contextmanager
+def _counting(jobs: int, told: Counter[str]) -> Iterator[Callable[[int], None]]:
+    with progress_bar(jobs, "applying") as progress:
+
+        def both(number: int) -> None:
+            told["done"] += number
+            progress(number)
+
+        yield both
 
 
 def _question(verb: str, names: Sequence[str], managed_by: str | None, where: str) -> str:
@@ -126,7 +182,7 @@ def _show(report: Doc, app_name: str | None) -> None:
     rows = [
         [
             _MARKS[each["done"]],
-            f"calendar {_full(each)}",
+            f"calendar {full(each)}",
             coloured(each["done"]),
             _moved(each["jobs_moved"], each["jobs_stuck"]),
         ]
@@ -138,7 +194,7 @@ def _show(report: Doc, app_name: str | None) -> None:
     # what went wrong comes last, where people look first, and is not lost behind a thousand lines of what went well
     refused = [job for job in jobs if job["done"] == "refused"]
     told = [*done[: _SHOWN - len(refused[:_SHOWN])], *refused[:_SHOWN]]
-    rows += [[_MARKS[job["done"]], _full(job), coloured(job["done"]), _words(job)] for job in told]
+    rows += [[_MARKS[job["done"]], full(job), coloured(job["done"]), _words(job)] for job in told]
     if rows:
         click.echo(table((), rows))
     if more := len(done) + len(refused) - len(told):
@@ -149,7 +205,7 @@ def _show(report: Doc, app_name: str | None) -> None:
     warnings: dict[str, list[str]] = {}
     for job in jobs:
         if job["warning"] is not None:
-            warnings.setdefault(job["warning"], []).append(_full(job))
+            warnings.setdefault(job["warning"], []).append(full(job))
     for warning, names in warnings.items():
         click.echo(f"{click.style('warning', fg='yellow')} {warning}: {', '.join(names)}")
     if report["dry_run"]:
@@ -157,10 +213,6 @@ def _show(report: Doc, app_name: str | None) -> None:
     elif jobs:
         serve = f"fleetcron serve --app {app_name}" if app_name else "fleetcron serve"
         click.echo(f"Look at them: fleetcron jobs. Run them: {serve}.")
-
-
-def _full(named: Doc) -> str:
-    return f"{named['tenant']}/{named['name']}"
 
 
 def _words(job: Doc) -> str:

@@ -16,7 +16,7 @@ from fleetcron.cli.tables import coloured, numbered, printable, shortened
 from fleetcron.cli.when import print_json
 from fleetcron.cli.yamltext import dumped
 from fleetcron.config import Config
-from fleetcron.errors import RefusedError
+from fleetcron.errors import ConfigError, Mistake, RefusedError
 from fleetcron.imports.plan import Finding, ImportedJob, Level, Plan
 from fleetcron.model.definition import Definition
 from fleetcron.model.reading import read_definitions
@@ -51,7 +51,7 @@ def finish(plan: Plan, outcome: Outcome) -> None:
         raise click.UsageError("--json cannot ask: add --yes, or leave out --apply")
     text = yaml_of(plan)
     if outcome.output is not None:
-        Path(outcome.output).write_text(text, "utf-8")
+        _write(outcome.output, text)
     report = None
     if outcome.as_json:
         report = _applied(plan, outcome) if outcome.apply and plan.jobs else None
@@ -70,6 +70,14 @@ def finish(plan: Plan, outcome: Outcome) -> None:
             _say_applied(report)
     if (report is not None and report.refused) or any(each.level == "left_out" for each in plan.all_findings()):
         sys.exit(1)
+
+
+def _write(file: str, text: str) -> None:
+    try:
+        Path(file).write_text(text, "utf-8")
+    except OSError as error:
+        hint = "look at the name and the rights; the folder has to be there"
+        raise ConfigError([Mistake("--output", f"{file} cannot be written: {error.strerror}", hint)]) from None
 
 
 def yaml_of(plan: Plan) -> str:

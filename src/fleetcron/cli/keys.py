@@ -156,18 +156,18 @@ def revoke(database: Database, which: str, reason: str, by: str, as_json: bool) 
     By its id, by NAME or TENANT/NAME, or by the whole key, if that is what was found somewhere.
     """
 
-    async def of_store(store: Store) -> tuple[Doc, int]:
+    async def of_store(store: Store) -> Doc:
         found = (await store.keys.find(_public(which))).key
         listed = [found.credential] if found else (await store.keys.list(KeyFilter(), _LOOKED_AT)).keys
         key_id = str(_the_key([key_json(each, 0) for each in listed], which)["key_id"])
         done = await answer(lambda: store.keys.revoke(key_id, reason, actor=by))
         word = "revoked" if done.changed else "unchanged"
-        return {**key_json(done.credential, done.now_ms), "done": word}, done.now_ms
+        return {**key_json(done.credential, done.now_ms), "done": word}
 
-    def of_api(client: "Client") -> tuple[Doc, int]:
-        return client.keys.revoke(_the_key(list(client.keys.list()), which)["key_id"], reason), now_ms()
+    def of_api(client: "Client") -> Doc:
+        return client.keys.revoke(_the_key(list(client.keys.list()), which)["key_id"], reason)
 
-    done, now = database.ask(of_store, of_api)
+    done = database.ask(of_store, of_api)
     if as_json:
         print_json(done)
         return
@@ -175,8 +175,8 @@ def revoke(database: Database, which: str, reason: str, by: str, as_json: bool) 
     if done["done"] == "revoked":
         click.echo(f"{said}: {coloured('revoked')}.")
     else:
-        ago, why = distance(ms_of(done["revoked_at"]), now), printable(done["reason"] or "")
-        click.echo(f"{said}: unchanged. It was revoked {ago} by {printable(done['revoked_by'] or '')}: {why}")
+        when, why = shown(done["revoked_at"]), printable(done["reason"] or "")
+        click.echo(f"{said}: unchanged. It was revoked at {when} by {printable(done['revoked_by'] or '')}: {why}")
 
 
 async def _of_store(store: Store, wanted: KeyFilter, limit: int) -> tuple[Sequence[Doc], bool, int]:

@@ -17,6 +17,7 @@ from fleetcron.cli.changes import change_words
 from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.main import failed
 from fleetcron.cli.names import user
+from fleetcron.cli.parts import whole
 from fleetcron.cli.rehearsal import rehearsing
 from fleetcron.cli.schedules import in_a_table
 from fleetcron.cli.tables import numbered, printable
@@ -108,7 +109,7 @@ async def _of_store(
 
 
 def _of_api(client: "Client", wished: Wished, checked: Documents, days: int) -> Doc:
-    told = [client.plan(**body, days=days) for body in wished.bodies(client, checked)]
+    told = [client.plan(**whole(body), days=days) for body in wished.bodies(client, checked)]
     counts: Counter[str] = Counter()
     for each in told:
         counts.update(each["counts"])

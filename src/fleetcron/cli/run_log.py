@@ -11,6 +11,7 @@ from fleetcron.cli.connection import Database, database_options
 from fleetcron.cli.run_ids import no_such_run, numbering, run_argument
 from fleetcron.cli.tables import harmless
 from fleetcron.cli.when import json_option, json_text
+from fleetcron.errors import RefusedError
 from fleetcron.model.states import RunState
 from fleetcron.store.store import Store
 from fleetcron.views.logs import followed, piece_json
@@ -46,7 +47,7 @@ def log(database: Database, run_id: int, attempt: int | None, follow: bool, raw:
             page = await store.past_attempts.log(run_id, attempt, limit=1)
             if page is None:
                 raise no_such_run(run_id)
-            return _State(page.latest is not None, page.is_final)
+            return _State(page.latest or 0, page.is_final)
 
         printer.begin(first := await state(), run_id, attempt, follow=follow)
         async for page, piece in followed(store, run_id, attempt, follow=follow):
@@ -57,7 +58,7 @@ def log(database: Database, run_id: int, attempt: int | None, follow: bool, raw:
         def state() -> _State:
             with numbering(run_id):
                 run = client.runs.get(run_id)
-            return _State(bool(run["attempts"]), RunState(run["state"]).is_final)
+            return _State(max((each["attempt"] for each in run["attempts"]), default=0), is_final(run))
 
         printer.begin(first := state(), run_id, attempt, follow=follow)
         there = client.runs.follow if follow else client.runs.log
@@ -72,10 +73,14 @@ def log(database: Database, run_id: int, attempt: int | None, follow: bool, raw:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Of a run: whether an attempt has begun, and whether it is over."""
+    """Of a run: the last attempt that has begun (0: none), and whether it is over."""
 
-    has_started: bool
+    latest: int
     is_final: bool
+
+    @property
+    def has_started(self) -> bool:
+        return self.latest > 0
 
 
 class _Printer:
@@ -86,6 +91,8 @@ class _Printer:
         self.attempts: set[int] = set()
 
     def begin(self, state: _State, run_id: int, attempt: int | None, *, follow: bool) -> None:
+        if attempt is not None and attempt > state.latest and state.has_started and (state.is_final or not follow):
+            raise RefusedError(f"run {run_id} has no attempt {attempt}: the latest is {state.latest}")
         if follow and not self._as_json and not state.has_started and not state.is_final:
             click.echo(_nothing(state, run_id, attempt), err=True)
 
@@ -101,6 +108,10 @@ class _Printer:
         sys.stdout.flush()
         if piece["truncated"]:
             click.secho(f"\n{_LEFT_OUT}", fg="yellow", err=True)
+
+
+def is_final(run: Doc) -> bool:
+    return RunState(run["state"]).is_final
 
 
 def _nothing(state: _State, run_id: int, attempt: int | None) -> str:

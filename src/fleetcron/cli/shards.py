@@ -18,6 +18,8 @@ from fleetcron.store.written import Ok, Refused, Unknown
 @json_option
 def command(database: Database, number: int | None, as_json: bool) -> None:
     """Show how many shards the fleet has; the first node or job fixes it. Who plans which: fleetcron nodes."""
+    if number is not None and click.get_current_context().params.get("watch") is not None:
+        raise click.UsageError("--set and --watch exclude each other: it would be set again and again.")
     found = (
         database.ask(lambda store: store.shards.number(), lambda client: client.shards()["shards"])
         if number is None

@@ -11,9 +11,11 @@ import click
 from fleetcron.app.application import PRUNES, Fleetcron
 from fleetcron.applying.apply import Report, apply, compared, mark_unable, standings
 from fleetcron.cli.apps import app_of, app_option
+from fleetcron.cli.export import brief
 from fleetcron.cli.files import Loaded, files_option, load, read
 from fleetcron.cli.names import MOST_OF_A_NAME
 from fleetcron.model.calendar import CalendarDocument
+from fleetcron.model.definition import Definition
 from fleetcron.model.job import Job
 from fleetcron.model.reading import Documents, read_calendar
 from fleetcron.scheduler.sync import Prune, vanished
@@ -89,16 +91,21 @@ class Wished:
         found: list[Body] = []
         if self.files.sources:
             calendars = [each.as_document() for each in documents.calendars]
-            jobs = [each.as_document() for each in documents.jobs]
+            jobs = [_sent(each) for each in documents.jobs]
             found.append({"calendars": calendars, "jobs": jobs, "managed_by": self.managed_by, "prune": self.prune})
         if self.app is not None:
-            jobs = [each.as_document() for each in self.app.definitions()]
+            jobs = [_sent(each) for each in self.app.definitions()]
             prune = self.prune or self.app.prune
             found.append({"calendars": [], "jobs": jobs, "managed_by": self.app.managed_by, "prune": prune})
         return found
 
     def _again(self, checked: Documents, known: Sequence[CalendarDocument]) -> Documents:
         return read(self.files, known, self.managed_by) if known else checked
+
+
+def _sent(definition: Definition) -> Body:
+    """As short as a file has it, which is a fifth; but the tenant is said, for a key may have another one."""
+    return {**brief(definition.as_document()), "tenant": definition.tenant}
 
 
 def wished_options(function: Command) -> Command:

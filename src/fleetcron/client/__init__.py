@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fleetcron.client.errors import (
     ApiError,
+    Closed,
     Conflict,
     Forbidden,
     NotFound,
@@ -25,6 +26,7 @@ __all__ = [
     "ApiError",
     "AsyncClient",
     "Client",
+    "Closed",
     "Conflict",
     "Forbidden",
     "NotFound",

@@ -4,6 +4,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import AsyncIterator
+from io import BytesIO
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -13,12 +14,14 @@ from yarl import URL
 from fleetcron.client.address import address
 from fleetcron.client.calls import Asynchronous, Walk
 from fleetcron.client.connections import SILENCE_S
+from fleetcron.client.errors import Closed
 from fleetcron.client.nouns import AGENT, Nouns
 from fleetcron.client.sse import Following
 from fleetcron.client.wire import Answer, Broken, Heard, Play, Request, Sleep, Terms, broken, untrusted
 
 T = TypeVar("T")
 _LONGEST_LINE: Final = 2**20  # a piece of a log is much smaller
+_AT_ONCE: Final = 2**20
 
 
 class AsyncClient(Nouns[Asynchronous]):
@@ -41,6 +44,7 @@ class AsyncClient(Nouns[Asynchronous]):
         self._address = address(url, key)
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
+        self._is_closed = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
@@ -50,6 +54,7 @@ class AsyncClient(Nouns[Asynchronous]):
         return self._address.url
 
     async def close(self) -> None:
+        self._is_closed = True
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -112,6 +117,8 @@ class AsyncClient(Nouns[Asynchronous]):
             return self._broken(error)
 
     def _asked(self, request: Request, *, streaming: bool = False) -> Any:
+        if self._is_closed:
+            raise Closed
         if self._session is None:
             self._session = aiohttp.ClientSession(headers=self._address.headers(AGENT), read_bufsize=_LONGEST_LINE)
             # What is sent again is decided in wire.py. aiohttp would repeat a DELETE whose answer was lost, and say
@@ -123,7 +130,7 @@ class AsyncClient(Nouns[Asynchronous]):
         return self._session.request(
             request.method,
             url,
-            data=request.body,
+            data=_sent(request.body),
             headers=request.headers,
             allow_redirects=False,
             ssl=True if self._tls is None else self._tls,
@@ -137,12 +144,18 @@ class AsyncClient(Nouns[Asynchronous]):
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             return untrusted(self._address.url, getattr(error.certificate_error, "verify_message", "nobody knows why"))
         if isinstance(error, TimeoutError):
-            words = "there was no answer in time"
-        elif isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno:
+            url, lost_s = self._address.url, self.terms.timeout
+            return broken(url, "there was no answer in time", sent=sent, lost_s=lost_s)
+        if isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno:
             words = os.strerror(error.os_error.errno)
         else:
             words = f"the connection broke ({type(error).__name__})"
         return broken(self._address.url, words, sent=sent)
+
+
+def _sent(body: bytes | None) -> bytes | BytesIO | None:
+    """Many jobs in pieces: as a whole they would keep the loop."""
+    return BytesIO(body) if body is not None and len(body) > _AT_ONCE else body
 
 
 def _answer(response: aiohttp.ClientResponse, body: bytes) -> Answer:

@@ -9,6 +9,7 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import update_wrapper
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 from urllib.parse import quote, urlencode
@@ -108,8 +109,12 @@ class Verb(Generic[P, T]):
 
     def play(self, noun: Any, *args: P.args, **kwargs: P.kwargs) -> Play[T]:
         """The same as a part of a longer play."""
+        return self.under(noun._face.terms, noun, *args, **kwargs)
+
+    def under(self, terms: Terms, noun: Any, *args: P.args, **kwargs: P.kwargs) -> Play[T]:
+        """The same under other terms than those of the client."""
         call = self.describe(noun, *args, **kwargs)
-        answer = yield from exchange(self.route.request(call), noun._face.terms, chance)
+        answer = yield from exchange(self.route.request(call), terms, chance)
         found: T = answer.document()
         if call.replayed is not None and answer.headers.get(REPLAYED) == "true":
             return call.replayed(found)
@@ -124,7 +129,7 @@ class Verb(Generic[P, T]):
     def __get__(self, noun: Any, owner: Any) -> Any:
         if noun is None:
             return self
-        return _method(self.describe, lambda *args, **more: noun._face.play(self.play(noun, *args, **more)))
+        return _method(self.describe, lambda *args, **more: noun._face.play(self.play(noun, *args, **more)), noun)
 
 
 def verb(method: str, path: str) -> Callable[[Callable[Concatenate[Any, P], Call[T]]], Verb[P, T]]:
@@ -147,7 +152,7 @@ class Story(Generic[P, T]):
     def __get__(self, noun: Any, owner: Any) -> Any:
         if noun is None:
             return self
-        return _method(self._tell, lambda *args, **more: noun._face.play(self._tell(noun, *args, **more)))
+        return _method(self._tell, lambda *args, **more: noun._face.play(self._tell(noun, *args, **more)), noun)
 
 
 class Walk(Generic[P, T]):
@@ -155,6 +160,10 @@ class Walk(Generic[P, T]):
 
     def __init__(self, page: Verb[P, Any], key: str) -> None:
         self.page, self.key = page, key
+        self._name = "list"
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
 
     def next(self, noun: Any, cursor: str | None, left: int | None, args: Any, kwargs: Any) -> Play[Any]:
         size = PAGE if left is None else min(PAGE, left)
@@ -167,7 +176,9 @@ class Walk(Generic[P, T]):
     @overload
     def __get__(self, noun: Noun[Asynchronous], owner: Any) -> Callable[P, AsyncIterator[T]]: ...
     def __get__(self, noun: Any, owner: Any) -> Any:
-        return self if noun is None else _method(self.page.describe, lambda *a, **k: noun._face.walk(self, noun, a, k))
+        if noun is None:
+            return self
+        return _method(self.page.describe, lambda *a, **k: noun._face.walk(self, noun, a, k), noun, self._name)
 
 
 def walk(page: Verb[P, Any], key: str, of: type[T]) -> Walk[P, T]:  # noqa: ARG001 - the type is all that is wanted
@@ -189,11 +200,11 @@ class Stream(Generic[P, T]):
     @overload
     def __get__(self, noun: Noun[Asynchronous], owner: Any) -> Callable[P, AsyncIterator[T]]: ...
     def __get__(self, noun: Any, owner: Any) -> Any:
-        return self if noun is None else _method(self.describe, lambda *a, **k: self._begin(noun, *a, **k))
+        return self if noun is None else _method(self.describe, lambda *a, **k: self._begin(noun, *a, **k), noun)
 
     def _begin(self, noun: Any, *args: P.args, **kwargs: P.kwargs) -> Any:
         request = self.route.request(self.describe(noun, *args, **kwargs))
-        return noun._face.follow(Following(request, noun._face.terms, chance))
+        return noun._face.follow(Following(request, noun._face.terms.waiting(), chance))
 
 
 def stream(path: str) -> Callable[[Callable[Concatenate[Any, P], Call[T]]], Stream[P, T]]:
@@ -204,8 +215,20 @@ def chance() -> float:
     return secrets.randbelow(1_000_000) / 1_000_000
 
 
-def _method(described: Any, method: Callable[..., Any]) -> Callable[..., Any]:
-    return update_wrapper(method, described, ("__name__", "__doc__"))
+def _method(described: Any, method: Callable[..., Any], noun: Any, name: str | None = None) -> Callable[..., Any]:
+    """What is called in another way than was described is told at once, with the name that was called."""
+
+    def called(*args: Any, **more: Any) -> Any:
+        code = described.__code__
+        known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+        if unknown := next((each for each in more if each not in known), None):
+            near = get_close_matches(unknown, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+            place = f"{type(noun).__name__.lower()}.{name or described.__name__}"
+            raise TypeError(f"{place}() has no argument {unknown!r}; {hint}")
+        return method(*args, **more)
+
+    return update_wrapper(called, described, ("__name__", "__doc__"))
 
 
 def _json(value: object) -> bytes:

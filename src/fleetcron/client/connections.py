@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from fleetcron.client.address import Address
+from fleetcron.client.errors import Closed
 from fleetcron.client.wire import Answer, Broken, Heard, Request, broken, untrusted
 
 SILENCE_S: Final = 60.0  # a stream says something every 15 s
@@ -23,6 +24,7 @@ class Connections:
         self._timeout = timeout
         self._tls = tls
         self._idle: deque[http.client.HTTPConnection] = deque()
+        self._is_closed = False
 
     def send(self, request: Request) -> Heard:
         connection = self._free() or self._new()
@@ -35,7 +37,7 @@ class Connections:
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             return self._broken(error, sent=True)
-        if response.will_close or len(self._idle) >= _IDLE:
+        if response.will_close or self._is_closed or len(self._idle) >= _IDLE:
             connection.close()
         else:
             self._idle.append(connection)  # from here on it may be in the hands of another thread
@@ -57,6 +59,7 @@ class Connections:
             connection.close()
 
     def close(self) -> None:
+        self._is_closed = True
         while self._idle:
             self._idle.pop().close()
 
@@ -72,6 +75,11 @@ class Connections:
         headers = {**self._headers, **request.headers}
         try:
             connection.request(request.method, self._address.prefix + request.target, request.body, headers)
+        except OSError as error:
+            return _said_meanwhile(connection) or self._broken(error, sent=True)
+        except http.client.HTTPException as error:
+            return self._broken(error, sent=True)
+        try:
             return connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             return self._broken(error, sent=True)
@@ -80,14 +88,16 @@ class Connections:
         if isinstance(error, ssl.SSLCertVerificationError):
             return untrusted(self._address.url, error.verify_message)
         if isinstance(error, TimeoutError):
-            words = "there was no answer in time"
-        elif isinstance(error, OSError):
+            return broken(self._address.url, "there was no answer in time", sent=sent, lost_s=self._timeout)
+        if isinstance(error, OSError):
             words = error.strerror or str(error)
         else:
             words = f"the connection broke ({type(error).__name__})"
         return broken(self._address.url, words, sent=sent)
 
     def _new(self) -> http.client.HTTPConnection:
+        if self._is_closed:
+            raise Closed
         host, port = self._address.host, self._address.port
         if self._address.scheme == "http":
             return http.client.HTTPConnection(host, port, timeout=self._timeout)
@@ -112,6 +122,16 @@ def _is_readable(there: socket.socket) -> bool:
     looking = select.poll()  # select() itself knows only the first 1,024 files of a process
     looking.register(there, select.POLLIN)
     return bool(looking.poll(0))
+
+
+def _said_meanwhile(connection: http.client.HTTPConnection) -> http.client.HTTPResponse | None:
+    """A server that does not want the rest of a body answers, and closes: what it said is here, and says why."""
+    try:
+        response = connection.getresponse()
+    except (OSError, http.client.HTTPException):
+        return None
+    response.will_close = True  # half a request is on its way
+    return response
 
 
 def _answer(response: http.client.HTTPResponse, body: bytes) -> Answer:

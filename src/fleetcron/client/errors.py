@@ -8,6 +8,8 @@ ApiError                 also a FleetcronError; `status`, `code`, `detail`, `req
 ├── Refused              400, 405, 413, 414, 415, 422, 431: the request has mistakes; `mistakes` has all of them
 ├── TooManyRequests      429: asked too often; `retry_after` says how many seconds to wait
 └── Unavailable          408, 5xx, or nobody answers: asking again later is right; `retry_after` if the server said so
+
+Closed                   a FleetcronError: the client was closed before; nothing was sent
 """
 
 import json
@@ -42,6 +44,13 @@ class ApiError(FleetcronError):
         self.retry_after = retry_after
         said = [f"{detail}; {hint}" if hint else detail, *(f"  {each}" for each in self.mistakes)]
         super().__init__("\n".join(said))
+
+
+class Closed(FleetcronError):
+    """The client was closed by its own program."""
+
+    def __init__(self) -> None:
+        super().__init__("this client is closed: make a new one, or close it later")
 
 
 class Unauthorized(ApiError):

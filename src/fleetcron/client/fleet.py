@@ -7,6 +7,7 @@ from fleetcron.client import fleet_shapes as shapes
 from fleetcron.client import job_shapes, run_shapes
 from fleetcron.client.calls import Call, F, Noun, verb, walk
 from fleetcron.client.values import Instant
+from fleetcron.client.values import document as sent
 
 
 class Ledger(Noun[F]):
@@ -68,7 +69,7 @@ class Tenants(Noun[F]):
     @verb("PATCH", "/tenants/{name}")
     def set(self, name: str, limits: Mapping[str, Any]) -> Call[shapes.Limits]:
         """weight, max_jobs, max_in_flight, rate, burst, max_payload; None takes a limit away."""
-        return Call({"name": name}, body=dict(limits), repeatable=True)
+        return Call({"name": name}, body=sent(limits, "a set of limits"), repeatable=True)
 
     @verb("DELETE", "/tenants/{name}/limits")
     def reset(self, name: str) -> Call[shapes.Limits]:
@@ -85,7 +86,7 @@ class Pools(Noun[F]):
     @verb("PATCH", "/pools/{name}")
     def set(self, name: str, limits: Mapping[str, Any]) -> Call[shapes.Limits]:
         """slots, per_tenant, per_type; None takes a limit away."""
-        return Call({"name": name}, body=dict(limits), repeatable=True)
+        return Call({"name": name}, body=sent(limits, "a set of limits"), repeatable=True)
 
     @verb("DELETE", "/pools/{name}/limits")
     def reset(self, name: str) -> Call[shapes.Limits]:
@@ -106,8 +107,8 @@ class Calendars(Noun[F]):
     @verb("PUT", "/calendars/{name}")
     def put(self, name: str, document: Mapping[str, Any], *, tenant: str | None = None) -> Call[shapes.Adopted]:
         """Create or change it; the ticks of the jobs that use it move in the same transaction."""
-        own = tenant if "tenant" in document else self.of(tenant)
-        return Call({"name": name}, {"tenant": own}, dict(document), repeatable=True)
+        body = sent(document, "a calendar")
+        return Call({"name": name}, {"tenant": tenant if "tenant" in body else self.of(tenant)}, body, repeatable=True)
 
 
 class Holds(Noun[F]):
@@ -192,12 +193,14 @@ class System(Noun[F]):
         *,
         managed_by: str | None = None,
         prune: Literal["pause", "delete", "keep"] | None = None,
+        besides: Sequence[str] = (),
         dry_run: bool = False,
     ) -> Call[job_shapes.Report]:
         """Jobs and calendars as files have them, all at once; Refused with every mistake, and nothing is written. With
-        `managed_by`, `prune` says what becomes of jobs of this manager that are not among them."""
-        said = {"managed_by": managed_by, "prune": prune, "dry_run": dry_run}
-        return Call(body={"jobs": [*jobs], "calendars": [*calendars], **said}, repeatable=True)
+        `managed_by`, `prune` says what becomes of jobs of this manager that are neither among them nor named in
+        `besides` ("tenant/name"): those that are sent in another call. 20,000 jobs and 16 MiB at most in one."""
+        said = {"managed_by": managed_by, "prune": prune, "dry_run": dry_run, **_besides(besides)}
+        return Call(body={**_documents(jobs, calendars), **said}, repeatable=True)
 
     @verb("POST", "/plan")
     def plan(
@@ -207,11 +210,12 @@ class System(Noun[F]):
         *,
         managed_by: str | None = None,
         prune: Literal["pause", "delete", "keep"] | None = None,
+        besides: Sequence[str] = (),
         days: int = 90,
     ) -> Call[job_shapes.Plan]:
         """What `apply` would change, and which ticks would appear, vanish or move. Writes nothing."""
-        said = {"managed_by": managed_by, "prune": prune, "days": days}
-        return Call(body={"jobs": [*jobs], "calendars": [*calendars], **said}, repeatable=True)
+        said = {"managed_by": managed_by, "prune": prune, "days": days, **_besides(besides)}
+        return Call(body={**_documents(jobs, calendars), **said}, repeatable=True)
 
     @verb("GET", "/overview")
     def overview(self, *, tenant: str | None = None) -> Call[shapes.Overview]:
@@ -237,3 +241,11 @@ class System(Noun[F]):
     def me(self) -> Call[shapes.Me]:
         """Whose key this is, and what it may."""
         return Call()
+
+
+def _besides(names: Sequence[str]) -> dict[str, Any]:
+    return {"besides": [*names]} if names else {}
+
+
+def _documents(jobs: Sequence[Mapping[str, Any]], calendars: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"jobs": [sent(each) for each in jobs], "calendars": [sent(each, "a calendar") for each in calendars]}

@@ -7,6 +7,7 @@ from fleetcron.client import job_shapes as shapes
 from fleetcron.client import run_shapes
 from fleetcron.client.calls import Call, F, Noun, Story, verb, walk
 from fleetcron.client.values import Instant
+from fleetcron.client.values import document as sent
 from fleetcron.client.wire import Play
 
 
@@ -54,7 +55,7 @@ class Jobs(Noun[F]):
     @verb("POST", "/jobs")
     def create(self, document: Mapping[str, Any], *, tenant: str | None = None) -> Call[shapes.Job]:
         """Conflict if the name is taken."""
-        return Call(query={"tenant": _own(self, tenant, document)}, body=dict(document), once=True)
+        return Call(query={"tenant": _own(self, tenant, document)}, body=sent(document), once=True)
 
     @verb("GET", "/jobs/{name}")
     def get(self, name: str, *, tenant: str | None = None) -> Call[shapes.Job]:
@@ -68,7 +69,7 @@ class Jobs(Noun[F]):
         """What the document does not say has its default again. `if_match` is `etag(job)`: Conflict if it has changed
         since."""
         return Call(
-            {"name": name}, {"tenant": _own(self, tenant, document)}, dict(document),
+            {"name": name}, {"tenant": _own(self, tenant, document)}, sent(document),
             headers={"If-Match": if_match}, repeatable=if_match == "*",
         )  # fmt: skip
 
@@ -78,7 +79,7 @@ class Jobs(Noun[F]):
     ) -> Call[shapes.Job]:
         """JSON Merge Patch: what is not said stays, None takes the default."""
         return Call(
-            {"name": name}, {"tenant": self.of(tenant)}, dict(fields),
+            {"name": name}, {"tenant": self.of(tenant)}, sent(fields, "a change"),
             headers={"If-Match": if_match}, repeatable=if_match == "*",
         )  # fmt: skip
 
@@ -122,8 +123,9 @@ class Jobs(Noun[F]):
         tenant: str | None = None,
     ) -> Call[shapes.Triggered]:
         """A run now. Asking again with the same key gives the same run."""
+        given = None if payload is None else sent(payload, "a payload")
         return Call(
-            {"name": name}, {"tenant": self.of(tenant)}, {"payload": None if payload is None else dict(payload)},
+            {"name": name}, {"tenant": self.of(tenant)}, {"payload": given},
             once=idempotency_key or True, replayed=_asked_before if idempotency_key else None,
         )  # fmt: skip
 
@@ -151,7 +153,7 @@ class Jobs(Noun[F]):
         tenant: str | None = None,
     ) -> Call[shapes.Batch]:
         """Many jobs, and a result for each: what can be written is. 20,000 at most in one call."""
-        lines = [dict(each) for each in documents]
+        lines = [sent(each) for each in documents]
         return Call(query={"tenant": self.of(tenant), "mode": mode}, lines=lines, repeatable=mode == "upsert")
 
     @verb("GET", "/jobs/{name}/next")
@@ -167,7 +169,7 @@ class Jobs(Noun[F]):
     ) -> Call[shapes.Preview]:
         """A job before it is saved: its ticks, and what is probably not meant (`findings`). Writes nothing."""
         return Call(
-            query={"tenant": _own(self, tenant, document), "count": count}, body=dict(document), repeatable=True
+            query={"tenant": _own(self, tenant, document), "count": count}, body=sent(document), repeatable=True
         )
 
     @Story
@@ -230,7 +232,7 @@ def etag(job: shapes.Job) -> str:
 
 def _own(noun: Noun[Any], tenant: str | None, document: Mapping[str, Any]) -> str | None:
     """A document that names its tenant is believed; the server refuses what does not fit together."""
-    return tenant if "tenant" in document else noun.of(tenant)
+    return tenant if isinstance(document, Mapping) and "tenant" in document else noun.of(tenant)
 
 
 def _asked_before(made: shapes.Triggered) -> shapes.Triggered:

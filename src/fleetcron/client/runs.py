@@ -7,7 +7,7 @@ from fleetcron.client import run_shapes as shapes
 from fleetcron.client.calls import Call, F, Noun, Story, stream, verb, walk
 from fleetcron.client.errors import Unavailable
 from fleetcron.client.values import Instant
-from fleetcron.client.wire import Play, Sleep
+from fleetcron.client.wire import Play, Sleep, timed
 
 FINAL: Final = ("succeeded", "dead", "cancelled", "skipped", "expired", "merged")
 _LOOK_AGAIN: Final = (0.1, 2.0)  # seconds: the first wait between two looks, and the longest
@@ -71,13 +71,16 @@ class Runs(Noun[F]):
 
     @Story
     def wait(self, run_id: int, *, timeout: float | None = None) -> Play[shapes.FullRun]:
-        """The run when it is final, whatever it ended as. Unavailable if it is not within `timeout` seconds."""
+        """The run when it is final, whatever it ended as. Unavailable if it is not within `timeout` seconds, or the
+        API is away for longer than the client's `patience`."""
         pause, longest = _LOOK_AGAIN
         waited = 0.0
         while True:
-            run = yield from Runs.get.play(self, run_id)
+            terms = self._face.terms.waiting(None if timeout is None else max(0.0, timeout - waited))
+            run, slept = yield from timed(Runs.get.under(terms, self, run_id))
             if run["state"] in FINAL:
                 return run
+            waited += slept
             left = longest if timeout is None else timeout - waited
             if left <= 0:
                 raise Unavailable(

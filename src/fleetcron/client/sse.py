@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from fleetcron.client.wire import Answer, Broken, Heard, Request, Terms, pause
+from fleetcron.client.wire import Answer, Broken, Heard, Request, Terms, Tries
 
 _END: Final = "end"
 
@@ -15,10 +15,10 @@ class Following:
     `request` is sent again, or raises."""
 
     def __init__(self, request: Request, terms: Terms, chance: Callable[[], float]) -> None:
-        self._request, self._terms, self._chance = request, terms, chance
+        self._request = request
+        self._tries = Tries(terms, chance)
         self._last_id: str | None = None
         self._kind, self._data = "", ""
-        self._failed = 0
         self._ended = False
 
     @property
@@ -46,16 +46,18 @@ class Following:
             case "data":
                 self._data = f"{self._data}\n{value}" if self._data else value
             case "id":
-                self._last_id, self._failed = value, 0
+                self._last_id = value
+                self._tries.begin()
+            case "":  # a comment, now and then: somebody is there, and has nothing to say
+                self._tries.begin()
         return None
 
     def broke(self, heard: Heard | None) -> float:
         """None: the stream was cut off. An answer: it did not begin."""
         self._kind, self._data = "", ""
-        self._failed += 1
         told = heard if heard is not None else Broken("the stream was cut off", sent=True)
-        wait = pause(self._request, told, self._terms, self._failed, self._chance())
-        if wait is None or self._failed >= self._terms.tries:
+        wait = self._tries.wait(self._request, told)
+        if wait is None:
             if isinstance(told, Answer):
                 told.document()
                 raise Broken("the answer is no stream", sent=True).error()

@@ -1,5 +1,6 @@
 """Values that people of Python have, as the API reads them."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -13,6 +14,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     raise TypeError(f"{type(value).__name__} {value!r} cannot be sent as JSON")
+
+
+def document(value: Any, what: str = "a job") -> dict[str, Any]:
+    """A mapping that is sent as it is. Whatever is in it is judged by the server, with all mistakes at once."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{what} is a mapping, such as {{'name': …}}, not {type(value).__name__} {value!r:.80}")
 
 
 def instant(value: datetime) -> str:

@@ -6,7 +6,7 @@ returns the result. Both faces of the client play the same plays, one by blockin
 
 import json
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 from fleetcron.client.errors import ApiError, TooManyRequests, Unavailable, error_of, retry_after
@@ -15,6 +15,7 @@ T = TypeVar("T")
 SAFE: Final = ("GET", "HEAD")
 KEY_HEADER: Final = "Idempotency-Key"
 REPLAYED: Final = "idempotent-replayed"
+_LOOK_S: Final = 2.0
 _PASSING: Final = (502, 503, 504)  # of these the next try may be answered
 
 
@@ -56,19 +57,20 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """No answer. `sent`: the server may have got the request, and carried it out."""
+    """No answer. `sent`: the server may have got the request, and carried it out. `lost_s`: what was waited for it."""
 
     words: str
     sent: bool
     hint: str | None = None
+    lost_s: float = 0.0
 
     def error(self) -> Unavailable:
         return Unavailable(self.words, code="unreachable", hint=self.hint)
 
 
-def broken(url: str, words: str, *, sent: bool) -> Broken:
+def broken(url: str, words: str, *, sent: bool, lost_s: float = 0.0) -> Broken:
     said = f"{url}: {words[0].lower()}{words[1:]}"
-    return Broken(said, sent, None if sent else "is it running there? fleetcron api")
+    return Broken(said, sent, None if sent else "is it running there? fleetcron api", lost_s)
 
 
 def untrusted(url: str, why: str) -> Broken:
@@ -87,37 +89,78 @@ Play: TypeAlias = Generator[Request | Sleep, Any, T]
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long one request may take, how often it is sent at most, and how long all waits between may be together."""
+    """How long one request may take, how often it is sent at most (None: as often as it takes), and how long all waits
+    between may be together."""
 
     timeout: float = 30.0
-    tries: int = 4
+    tries: int | None = 4
     patience: float = 60.0
     first_wait: float = 0.2
     longest_wait: float = 10.0
 
+    def waiting(self, most: float | None = None) -> "Terms":
+        """Of somebody who only waits, for a run or for what it prints: while the API is away there is nothing better to
+        do, so patience alone ends it, and nobody is kept from the news for long."""
+        patience = self.patience if most is None else min(self.patience, most)
+        return replace(self, tries=None, patience=patience, longest_wait=_LOOK_S)
+
+
+class Tries:
+    """How often something was tried and how long was waited, held against the terms."""
+
+    def __init__(self, terms: Terms, chance: Callable[[], float]) -> None:
+        self._terms, self._chance = terms, chance
+        self.begin()
+
+    def begin(self) -> None:
+        self._number, self._waited = 0, 0.0
+
+    def wait(self, request: Request, heard: Heard) -> float | None:
+        """Seconds until it is sent again; None: it is not."""
+        self._number += 1
+        seconds = pause(request, heard, self._terms, self._number, self._chance())
+        if self._terms.tries is None:
+            self._waited += heard.lost_s if isinstance(heard, Broken) else 0.0
+        elif self._number >= self._terms.tries:
+            return None
+        if seconds is None or self._waited + seconds > self._terms.patience:
+            return None
+        self._waited += seconds
+        return seconds
+
 
 def exchange(request: Request, terms: Terms, chance: Callable[[], float]) -> Play[Answer]:
     """The answer, good or not; an Unavailable if none came. Sent again where that is safe."""
-    waited = 0.0
-    tries = 0
+    tries = Tries(terms, chance)
     while True:
         heard: Heard = yield request
-        tries += 1
-        wait = pause(request, heard, terms, tries, chance())
-        if wait is None or tries >= terms.tries or waited + wait > terms.patience:
+        if (seconds := tries.wait(request, heard)) is None:
             break
-        waited += wait
-        yield Sleep(wait)
+        yield Sleep(seconds)
     if isinstance(heard, Broken):
         raise heard.error()
     return heard
+
+
+def timed(play: Play[T]) -> Play[tuple[T, float]]:
+    """The same play, and how long it slept."""
+    slept = 0.0
+    heard: Heard | None = None
+    while True:
+        try:
+            step = play.send(heard)
+        except StopIteration as end:
+            return end.value, slept
+        if isinstance(step, Sleep):
+            slept += step.seconds
+        heard = yield step
 
 
 def pause(request: Request, heard: Heard, terms: Terms, tries: int, chance: float) -> float | None:
     """Seconds until it is sent again; None: it is not. A server that refuses to look (429) has done nothing, and so has
     one that could not be reached; everything else is repeated only if twice is as good as once."""
     repeatable = request.method in SAFE or request.repeatable
-    ours: float = min(terms.longest_wait, terms.first_wait * 2 ** (tries - 1)) * (0.5 + chance / 2)
+    ours: float = min(terms.longest_wait, terms.first_wait * 2 ** min(tries - 1, 30)) * (0.5 + chance / 2)
     if isinstance(heard, Broken):
         return ours if repeatable or not heard.sent else None
     said = retry_after(heard.headers)

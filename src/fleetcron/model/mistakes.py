@@ -138,7 +138,8 @@ def _words(error: ErrorDetails, shape: type[BaseModel]) -> tuple[str, str | None
         case "string_too_short" | "too_short":
             return "must not be empty", None
         case "string_too_long" | "too_long":
-            return f"is too long: {limits['max_length']} at most", None
+            unit = "characters" if isinstance(value, str) else "entries"
+            return f"is too long: {limits['max_length']:,} {unit} at most", None
         case "value_error":
             fault = limits["error"]
             return str(getattr(fault, "mistake", fault)), getattr(fault, "hint", None)
