@@ -16,6 +16,7 @@ from fleetcron.cli.tables import coloured, numbered, printable, shortened
 from fleetcron.cli.when import print_json
 from fleetcron.cli.yamltext import dumped
 from fleetcron.config import Config
+from fleetcron.errors import ConfigError, Mistake
 from fleetcron.imports.plan import Finding, ImportedJob, Level, Plan
 from fleetcron.model.reading import read_definitions
 
@@ -38,6 +39,7 @@ class Outcome:
     output: str | None = None
     apply: bool = False
     yes: bool = False
+    force: bool = False
 
 
 def finish(plan: Plan, outcome: Outcome) -> None:
@@ -45,8 +47,8 @@ def finish(plan: Plan, outcome: Outcome) -> None:
     if outcome.as_json and outcome.apply and not outcome.yes:
         raise click.UsageError("--json cannot ask: add --yes, or leave out --apply")
     text = yaml_of(plan)
-    if outcome.output is not None:
-        Path(outcome.output).write_text(text, "utf-8")
+    files = plan.files if outcome.output is None else {Path(outcome.output): text, **plan.files}
+    _write(files, outcome.force)
     report = None
     if outcome.as_json:
         report = _applied(plan, outcome) if outcome.apply and plan.jobs else None
@@ -65,6 +67,21 @@ def finish(plan: Plan, outcome: Outcome) -> None:
             _say_applied(report)
     if (report is not None and report.refused) or any(each.level == "left_out" for each in plan.all_findings()):
         sys.exit(1)
+
+
+def _write(files: Mapping[Path, str], force: bool) -> None:
+    """All of them, or none: somebody may have edited what an import has written before."""
+    taken = [] if force else [path for path, text in files.items() if path.is_file() and not _says(path, text)]
+    if taken:
+        hint = "--force writes over it; or name another file"
+        raise ConfigError([Mistake(str(path), "is there already, and says something else", hint) for path in taken])
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+
+
+def _says(path: Path, text: str) -> bool:
+    return path.read_bytes() == text.encode()
 
 
 def yaml_of(plan: Plan) -> str:
