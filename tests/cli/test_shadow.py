@@ -71,16 +71,16 @@ def as_cron(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_crontab_that_pings(fleetcron: Folder, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_crontab_that_pings(quick: Folder, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The real command in the lines that the import has written, from a folder that knows nothing of us."""
-    fleetcron.write("tab", TAB)
-    fleetcron("import", "crontab", "tab", "--shadow", "--pings", "new", "-o", "jobs.yaml", "--apply", "--yes", code=1)
-    jobs = yaml.safe_load((fleetcron.path / "jobs.yaml").read_text())["jobs"]
+    quick.write("tab", TAB)
+    quick("import", "crontab", "tab", "--shadow", "--pings", "new", "-o", "jobs.yaml", "--apply", "--yes", code=1)
+    jobs = yaml.safe_load((quick.path / "jobs.yaml").read_text())["jobs"]
     assert [(job["name"], job["shadow"]) for job in jobs] == [("report", True), ("fed", True)]
-    said = fleetcron("import", "crontab", "tab", "--shadow", "--pings", ".", "-o", "again.yaml", code=2).stderr
+    said = quick("import", "crontab", "tab", "--shadow", "--pings", ".", "-o", "again.yaml", code=2).stderr
     assert "tab: would be written over with its own pings" in said
-    assert (fleetcron.path / "tab").read_text() == TAB
-    lines = (fleetcron.path / "new" / "tab").read_text().split("\n")
+    assert (quick.path / "tab").read_text() == TAB
+    lines = (quick.path / "new" / "tab").read_text().split("\n")
     assert [line for line in lines if "ping" not in line] == [line for line in TAB.split("\n") if line[:1] != "*"]
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     first = as_cron(lines[2], elsewhere)
@@ -89,7 +89,7 @@ def test_a_crontab_that_pings(fleetcron: Folder, tmp_path_factory: pytest.TempPa
     assert (second.returncode, second.stderr) == (0, "")
     assert (elsewhere / "log").read_text() == "it's % here\nfirst\nsecond\n"
     assert sorted(path.name for path in elsewhere.iterdir()) == ["log"]
-    found = fleetcron.json("shadow", "report", "fed")["jobs"]
+    found = quick.json("shadow", "report", "fed")["jobs"]
     assert [each["verdict"] for each in found] == ["nothing yet"] * 2
 
 
