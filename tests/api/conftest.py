@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.api.server import Api, serving
-from tests.cli.conftest import fleetcron
+from tests.cli.conftest import fleetcron, quick
 from tests.store.conftest import postgres18_url, store_template18
 
-__all__ = ["fleetcron", "postgres18_url", "store_template18"]
+__all__ = ["fleetcron", "postgres18_url", "quick", "store_template18"]
 
 
 @pytest.fixture

@@ -36,26 +36,26 @@ class Remote(Api):
 
 
 @pytest.mark.timeout(120)
-def test_no_canary_is_in_any_answer_or_line(fleetcron: Folder) -> None:
+def test_no_canary_is_in_any_answer_or_line(quick: Folder) -> None:
     env = {
         "FLEETCRON_NODE__ROLES": "scheduler,worker,api",
         "FLEETCRON_SECRET_TOKEN": CANARY,
         "FLEETCRON_EXECUTOR__INTERNAL": "127.0.0.1",
         "FLEETCRON_EXECUTOR__HANDLERS": "shop_canary",
         "FLEETCRON_EXECUTOR__SIGNING_SECRET": base64.b64encode(SIGNING.encode()).decode(),
-        "PYTHONPATH": str(fleetcron.path),
+        "PYTHONPATH": str(quick.path),
     }
-    fleetcron.write("shop_canary.py", FUNCTION)
-    fleetcron.write("say.sh", SAY)
+    quick.write("shop_canary.py", FUNCTION)
+    quick.write("say.sh", SAY)
     with (
         echo() as (port, heard),
-        fleetcron.serving("--listen", "0", "--log-level", "debug", "--log-format", "json", **env) as node,
+        quick.serving("--listen", "0", "--log-level", "debug", "--log-format", "json", **env) as node,
     ):
         address = re.search(r"http://127\.0\.0\.1:\d+", node.until("The API is at"))
         assert address
-        key = fleetcron.json("keys", "create", "ann", "--role", "admin", "--rate", "600000")["key"]
+        key = quick.json("keys", "create", "ann", "--role", "admin", "--rate", "600000")["key"]
         api = Remote(address[0], key)
-        jobs = yaml.safe_load(FILE.replace("PORT", str(port)).replace("HERE", str(fleetcron.path)))["jobs"]
+        jobs = yaml.safe_load(FILE.replace("PORT", str(port)).replace("HERE", str(quick.path)))["jobs"]
         jobs.append({**jobs[2], "name": "elsewhere", "pool": "http"})
         runs = {job["name"]: triggered(api, job) for job in jobs}
         secrets = [key, *worked_elsewhere(api, runs.pop("elsewhere")), *misused(api)]
@@ -70,8 +70,8 @@ def test_no_canary_is_in_any_answer_or_line(fleetcron: Folder) -> None:
     assert "***" in said
     for canary in (CANARY, SIGNING, env["FLEETCRON_EXECUTOR__SIGNING_SECRET"], *secrets):
         assert canary not in said
-        assert all(canary.encode() not in path.read_bytes() for path in fleetcron.path.glob("fleetcron.db*"))
-    assert_not_stored(fleetcron.path)
+        assert all(canary.encode() not in path.read_bytes() for path in quick.path.glob("fleetcron.db*"))
+    assert_not_stored(quick.path)
 
 
 def triggered(api: Remote, job: dict[str, Any]) -> int:

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import re
+import socket
 from importlib.resources import files
 from urllib.parse import unquote
 
@@ -12,6 +13,7 @@ from fastapi import Request
 from fleetcron.api.application import _no_route
 from fleetcron.api.bodies import read_json
 from fleetcron.api.problems import Problem
+from fleetcron.api.server import Server
 from tests.api.server import Api
 
 
@@ -32,6 +34,17 @@ def test_every_answer_has_an_id_and_says_no_to_browsers_that_guess(api: Api) -> 
         made = api.ask("GET", "//nothing", headers={"X-Request-Id": odd.encode("utf-8").decode("latin-1")})
         assert re.fullmatch(r"[0-9a-f-]{36}", made.headers["x-request-id"])
         assert made.json["request_id"] == made.headers["x-request-id"]
+
+
+def test_no_answer_on_a_kept_connection_waits_for_an_ack(api: Api) -> None:
+    """40 ms, for each but the first ones."""
+    second = api.do(Server.open(api.context))
+    try:
+        with socket.create_connection(second._socket.getsockname()) as asking, second._socket.accept()[0] as taken:
+            assert taken.getpeername() == asking.getsockname()
+            assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    finally:
+        second.close()
 
 
 def test_what_is_not_there_is_a_problem(api: Api) -> None:

@@ -59,18 +59,18 @@ def called(curl: list[str], address: str) -> bytes:
         return bytes(answer.read() if "-sN" not in curl else answer.readline())
 
 
-def test_a_generated_client_creates_triggers_and_reads_a_job(fleetcron: Folder) -> None:
-    fleetcron.write("client.yaml", block("yaml"))
-    with fleetcron.serving("--listen", "127.0.0.1:0", FLEETCRON_NODE__ROLES="scheduler,worker,api") as node:
+def test_a_generated_client_creates_triggers_and_reads_a_job(quick: Folder) -> None:
+    quick.write("client.yaml", block("yaml"))
+    with quick.serving("--listen", "127.0.0.1:0", FLEETCRON_NODE__ROLES="scheduler,worker,api") as node:
         address = re.search(r"http://[^/]+", node.until("/api/v1"))
         assert address
-        key = fleetcron.json("keys", "create", "sdk", "--role", "operator")["key"]
+        key = quick.json("keys", "create", "sdk", "--role", "operator")["key"]
         fetch, generate = block("sh", "curl -s localhost:8470/openapi.json").splitlines()
         curl, file = fetch.split(" > ")
-        (fleetcron.path / file).write_bytes(called(shlex.split(curl), address[0]))
-        asked(fleetcron, shlex.split(generate))
+        (quick.path / file).write_bytes(called(shlex.split(curl), address[0]))
+        asked(quick, shlex.split(generate))
         program = block("python").replace(HERE, address[0]) + MORE
-        asked(fleetcron, ["python", "-W", "error", "-c", program], FLEETCRON_API_KEY=key)
+        asked(quick, ["python", "-W", "error", "-c", program], FLEETCRON_API_KEY=key)
         for line in (
             block("sh", "curl -s localhost:8470/api/v1/jobs")
             .replace("\\\n", " ")
@@ -81,12 +81,12 @@ def test_a_generated_client_creates_triggers_and_reads_a_job(fleetcron: Folder) 
         node.stop()
 
 
-def asked(fleetcron: Folder, command: list[str], **env: str) -> None:
+def asked(folder: Folder, command: list[str], **env: str) -> None:
     """A warning of the generator is a fault of our document: it leaves out what it does not understand."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         command,
-        cwd=fleetcron.path,
+        cwd=folder.path,
         env={**os.environ, "PATH": path, **env},
         capture_output=True,
         text=True,

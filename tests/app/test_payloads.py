@@ -22,7 +22,7 @@ from fleetcron.store.store import Store
 from fleetcron.testing import world
 from tests.app import billing, unbilled
 from tests.cli.folder import Folder
-from tests.executors.stage import ROOT, Heard, assignment
+from tests.executors.stage import Heard, assignment
 from tests.store.engines import hand_cranked
 
 NOW = 1_800_000_000_000
@@ -187,10 +187,10 @@ def test_the_schema_of_what_a_job_takes() -> None:
     assert billing.app.payload_schema("takes-all") is None
 
 
-def test_the_command_shows_it(fleetcron: Folder) -> None:
-    fleetcron.write("shop.py", "from tests.app.billing import app\n")
-    shown = fleetcron("schema", "print-report", "--app", "shop:app", PYTHONPATH=str(ROOT)).json
+def test_the_command_shows_it(quick: Folder) -> None:
+    quick.write("shop.py", "from tests.app.billing import app\n")
+    shown = quick("schema", "print-report", "--app", "shop:app").json
     assert shown["properties"].keys() == {"day", "pages"}
     for job, why in (("takes-all", "does not say what it takes"), ("other", "shop:app has no job other")):
-        assert why in fleetcron("schema", job, "--app", "shop:app", code=2, PYTHONPATH=str(ROOT)).stderr
-    assert "write JOB and --app together" in fleetcron("schema", "print-report", code=2).stderr
+        assert why in quick("schema", job, "--app", "shop:app", code=2).stderr
+    assert "write JOB and --app together" in quick("schema", "print-report", code=2).stderr

@@ -118,9 +118,7 @@ def test_what_was_typed_at_a_prompt(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_run_syncs_plans_and_works_until_it_is_stopped(
-    tmp_path: Path, fleetcron: Folder, number: signal.Signals
-) -> None:
+def test_run_syncs_plans_and_works_until_it_is_stopped(tmp_path: Path, quick: Folder, number: signal.Signals) -> None:
     (tmp_path / "away").mkdir()
     (tmp_path / "away" / "jobs.py").write_text(JOBS + RUN)
     process = subprocess.Popen(
@@ -134,14 +132,15 @@ def test_run_syncs_plans_and_works_until_it_is_stopped(
     node = Serving(process)
     try:
         node.until("jobs of app:app: 2 created")
-        [seen] = fleetcron.json("nodes")["nodes"]
+        node.until(" took ")  # it has joined
+        [seen] = quick.json("nodes")["nodes"]
         assert seen["roles"] == ["scheduler", "worker"]
-        while not fleetcron.json("runs", "--job", "report", "--state", "succeeded")["runs"]:
+        while not quick.json("runs", "--job", "report", "--state", "succeeded")["runs"]:
             assert process.poll() is None
         node.stop(number)
     finally:
         node.end()
-    assert fleetcron.json("nodes")["nodes"] == []
+    assert quick.json("nodes")["nodes"] == []
 
 
 def test_the_settings_of_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,20 +15,20 @@ def fleetcron(tmp_path: Path) -> Folder:
 
 
 @pytest.fixture
-def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Folder:
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> InThisProcess:
     """The same in this process, for tests that call it often."""
     return InThisProcess(tmp_path, monkeypatch, capsys)
 
 
 @pytest.fixture
-def with_examples(fleetcron: Folder) -> Folder:
+def with_examples(quick: InThisProcess) -> InThisProcess:
     """The same with examples/jobs.yaml in it."""
-    shutil.copy(EXAMPLES, fleetcron.path / "jobs.yaml")
-    return fleetcron
+    shutil.copy(EXAMPLES, quick.path / "jobs.yaml")
+    return quick
 
 
 @pytest.fixture
-def on_postgres(tmp_path: Path, postgres18_database: str) -> Folder:
-    """The command on an empty PostgreSQL 18, named by DATABASE_URL."""
-    shutil.copy(EXAMPLES, tmp_path / "jobs.yaml")
-    return Folder(tmp_path, postgres18_database)
+def on_postgres(with_examples: InThisProcess, postgres18_database: str) -> InThisProcess:
+    """The same on an empty PostgreSQL 18, named by DATABASE_URL."""
+    with_examples.database = postgres18_database
+    return with_examples

@@ -11,10 +11,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture
-def demo(fleetcron: Folder) -> Folder:
+def demo(quick: Folder) -> Folder:
     for name in ("demo.yaml", "demo.py"):
-        shutil.copy(EXAMPLES / name, fleetcron.path)
-    return fleetcron
+        shutil.copy(EXAMPLES / name, quick.path)
+    return quick
 
 
 def test_the_jobs_of_make_run_do_what_they_say(demo: Folder) -> None:
@@ -26,6 +26,7 @@ def test_the_jobs_of_make_run_do_what_they_say(demo: Folder) -> None:
         assert {job["name"] for job in demo.json("jobs", **here)["jobs"]} == {
             *("hello", "slow-export", "report", "flaky", "broken"),
         }
+        demo("jobs", "pause", "slow-export", **here)  # or a stop waits for its twelve seconds
         asked = {
             name: demo.json("jobs", "trigger", name, **here)["run_id"]
             for name in ("hello", "report", "flaky", "broken")

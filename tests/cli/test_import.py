@@ -68,7 +68,7 @@ def test_debian(quick: Folder) -> None:
 def test_standard_input_and_this_machines_zone(quick: Folder) -> None:
     found = quick.json("import", "crontab", "-", given="0 1 * * * a\n", TZ="Asia/Tokyo")
     away = quick("import", "crontab", "-", "-o", "no/dir/x.yaml", given="0 1 * * * a\n", code=2).stderr
-    assert "error: --output: no/dir/x.yaml cannot be written: No such file or directory" in away
+    assert "error: no/dir/x.yaml: cannot be written: No such file or directory" in away
     assert "the folder has to be there" in away
     assert found["jobs"][0]["job"]["schedule"] == {"cron": "0 1 * * *", "timezone": "Asia/Tokyo"}
     assert found["findings"][0]["text"].endswith("as TZ says")

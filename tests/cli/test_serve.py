@@ -13,7 +13,7 @@ HOUR = 3600
 
 def test_from_an_empty_folder_to_a_planned_run(with_examples: Folder) -> None:
     """S2-5: the run is there before its time; S0-4: a clean stop gives everything back."""
-    fleetcron = with_examples
+    fleetcron = with_examples  # the node is a process; looking at what it does needs none
     fleetcron("apply", "-f", "jobs.yaml")
     with fleetcron.serving("--log-level", "debug") as node:
         assert "serves sqlite:///fleetcron.db as" in node.until("serves")
@@ -36,13 +36,13 @@ def test_from_an_empty_folder_to_a_planned_run(with_examples: Folder) -> None:
     assert sorted(path.name for path in fleetcron.path.iterdir()) == ["fleetcron.db", "jobs.yaml"]
 
 
-def test_an_outage_ends_in_runs_and_the_ledger(fleetcron: Folder, quick: Folder) -> None:
+def test_an_outage_ends_in_runs_and_the_ledger(quick: Folder) -> None:
     """S2-16 … S2-19: skip, latest and all after six hours without a scheduler, with every tick answered."""
     policies = {"skips": "skip", "latest": "latest", "all": "{policy: all, limit: 3, window: 5h}"}
     job = '  - {{name: {}, schedule: {{cron: "0 * * * *"}}, run: {{command: [x]}}, misfire: {}}}'
     given = "\n".join(["jobs:", *(job.format(name, misfire) for name, misfire in policies.items())])
     quick("apply", "-", given=given, shift_s=-6 * HOUR)
-    with fleetcron.serving("--log-level", "debug") as node:
+    with quick.serving("--log-level", "debug") as node:
         node.until("1 gaps decided")
         node.stop()
 
@@ -65,14 +65,14 @@ def test_an_outage_ends_in_runs_and_the_ledger(fleetcron: Folder, quick: Folder)
     assert f"{run['covers']} ticks, " in quick("runs", "--job", "latest").stdout
 
 
-def test_a_second_start_applies_the_same_files_again(with_examples: Folder, quick: Folder) -> None:
+def test_a_second_start_applies_the_same_files_again(with_examples: Folder) -> None:
     for _ in range(2):
         with with_examples.serving("-f", "jobs.yaml", "--log-level", "debug") as node:
             applied = node.until("jobs of the files")
             node.until(" took ")
             node.stop(signal.SIGINT)
     assert "5 unchanged" in applied
-    runs = quick.json("runs")["runs"]
+    runs = with_examples.json("runs")["runs"]
     assert len({(run["job_id"], run["scheduled_for"]) for run in runs}) == len(runs)
 
 
@@ -91,12 +91,12 @@ def test_flags_that_cannot_be(quick: Folder) -> None:
     assert "error: --log-format: 'xml' is not one of them" in said.stderr
 
 
-def test_another_number_of_shards_is_refused_and_can_be_changed(fleetcron: Folder, quick: Folder) -> None:
+def test_another_number_of_shards_is_refused_and_can_be_changed(quick: Folder) -> None:
     quick("apply", "-", given="jobs: [{name: a, schedule: {every: 1h}, run: {command: [x]}}]")
-    assert "this fleet has 16 shards and this node is set to 1" in fleetcron("serve", "--shards", "1", code=2).stderr
+    assert "this fleet has 16 shards and this node is set to 1" in quick("serve", "--shards", "1", code=2).stderr
     assert "exclude each other" in quick("shards", "--set", "1", "--watch", code=2).stderr
     assert "The fleet has 1 shards." in quick("shards", "--set", "1").stdout
-    with fleetcron.serving("--shards", "1") as node:
+    with quick.serving("--shards", "1") as node:
         node.until(" took */0")
         assert "schedulers are at work" in quick("shards", "--set", "2", code=2).stderr
         node.stop()
@@ -118,24 +118,23 @@ def test_json_for_machines(with_examples: Folder) -> None:
     assert any("5 active jobs; the next tick is" in entry["message"] for entry in entries)
 
 
-def test_a_fleet_on_postgres(on_postgres: Folder, quick: Folder) -> None:
+def test_a_fleet_on_postgres(on_postgres: Folder) -> None:
     """S3-13: no single node is a hard dependency."""
-    url = str(on_postgres.database)
-    quick("apply", "jobs.yaml", DATABASE_URL=url)
+    on_postgres("apply", "jobs.yaml")
     with on_postgres.serving("--name", "one") as one:
         one.until(" took ")
         with on_postgres.serving("--name", "two", "--log-level", "debug") as two:
             two.until(" took ")
-            nodes = quick.json("nodes", DATABASE_URL=url)["nodes"]
+            nodes = on_postgres.json("nodes")["nodes"]
             assert {seen["node_id"].split("-")[0] for seen in nodes} == {"one", "two"}
             one.stop()
-            while "0 to 15" not in quick("nodes", DATABASE_URL=url).stdout:
+            while "0 to 15" not in on_postgres("nodes").stdout:
                 two.until(" took ")
             two.stop()
-    assert "acme/nightly-report   0 2 * * * America/New_York" in quick("jobs", DATABASE_URL=url).stdout
-    assert quick.json("runs", "--job", "heartbeat", "--planned", DATABASE_URL=url)["runs"][0]["state"] == "planned"
-    assert quick.json("ledger", "--job", "heartbeat", DATABASE_URL=url)["ledger"] == []
-    kinds = {event["kind"] for event in quick.json("events", DATABASE_URL=url)["events"]}
+    assert "acme/nightly-report   0 2 * * * America/New_York" in on_postgres("jobs").stdout
+    assert on_postgres.json("runs", "--job", "heartbeat", "--planned")["runs"][0]["state"] == "planned"
+    assert on_postgres.json("ledger", "--job", "heartbeat")["ledger"] == []
+    kinds = {event["kind"] for event in on_postgres.json("events")["events"]}
     assert {"schema_migrated", "job_created", "node_joined", "shard_taken", "node_left"} <= kinds
 
 
@@ -150,8 +149,8 @@ def test_it_waits_for_a_postgres_that_is_not_there_yet(fleetcron: Folder) -> Non
         node.stop()
 
 
-def test_it_does_not_wait_if_told_so(fleetcron: Folder) -> None:
-    said = fleetcron("serve", "--no-wait", "--database", AWAY, code=3)
+def test_it_does_not_wait_if_told_so(quick: Folder) -> None:
+    said = quick("serve", "--no-wait", "--database", AWAY, code=3)
     assert said.stderr.startswith("error: PostgreSQL at postgresql://me:***@127.0.0.1:1/jobs cannot be reached")
     assert "hint: is it running, and is the address in the URL right?" in said.stderr
 

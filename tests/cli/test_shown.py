@@ -1,19 +1,14 @@
 """What people see of runs: a list that ends now, all that is kept of one, and nothing that commands their terminal."""
 
 import json
-import os
-import pty
-import subprocess
-import sys
 import time
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from fleetcron.model.outcome import Failed, Fault, Lost
 from fleetcron.model.rules import EveryEntry, OverlapRule
-from tests.cli.folder import Folder
+from tests.cli.folder import Folder, InThisProcess
 from tests.cli.test_runs import Past, four_jobs
 from tests.cli.test_runs import past as past
 from tests.store.check_attempts import Chunk
@@ -175,19 +170,19 @@ def test_the_list_of_jobs_says_how_the_last_run_stands(quick: Folder, past: Past
     ],
     ids=lambda words: " ".join(words).encode("unicode_escape").decode(),
 )
-def test_nothing_commands_a_terminal(fleetcron: Folder, past: Past, words: tuple[str, ...]) -> None:
+def test_nothing_commands_a_terminal(quick: InThisProcess, past: Past, words: tuple[str, ...]) -> None:
     """What handlers print, texts of errors and names that people write: on a terminal, where it would matter."""
     past.tell(lost_and_dead)
-    said = on_a_terminal(fleetcron, *words, NO_COLOR="1")
+    said = quick.on_a_terminal(*words, NO_COLOR="1")
     assert not {"\x1b", "\x07", "\u009b", "\u202e"} & set(said)
 
 
-def test_raw_is_raw_on_a_terminal_too(fleetcron: Folder, past: Past) -> None:
+def test_raw_is_raw_on_a_terminal_too(quick: InThisProcess, past: Past) -> None:
     past.tell(lost_and_dead)
     words = ("runs", "log", "1", "--attempt", "1")
-    assert on_a_terminal(fleetcron, *words) == "page\t1 \\x1b]0;owned\\x07\\x9b31m\\u202e\r\n"
-    assert on_a_terminal(fleetcron, *words, "--raw") == f"page\t1 {BELL}\r\n"
-    assert json.loads(on_a_terminal(fleetcron, *words, "--json"))["text"] == f"page\t1 {BELL}\n"
+    assert quick.on_a_terminal(*words) == "page\t1 \\x1b]0;owned\\x07\\x9b31m\\u202e\r\n"
+    assert quick.on_a_terminal(*words, "--raw") == f"page\t1 {BELL}\r\n"
+    assert json.loads(quick.on_a_terminal(*words, "--json"))["text"] == f"page\t1 {BELL}\n"
 
 
 def test_all_runs_of_a_job_are_cancelled(quick: Folder, past: Past) -> None:
@@ -205,27 +200,11 @@ def test_all_runs_of_a_job_are_cancelled(quick: Folder, past: Past) -> None:
     assert waits["state"] == "planned"  # the place before it is free: it is looked at next
 
 
-def test_many_runs_show_how_far_it_is(fleetcron: Folder) -> None:
+def test_many_runs_show_how_far_it_is(quick: InThisProcess) -> None:
     job = "jobs: [{name: a, schedule: {every: 1h, anchor: 2026-01-01T00:00:00Z}, run: {command: [x]}}]"
-    fleetcron("apply", "-", given=job)
-    fleetcron("jobs", "backfill", "a", "--from", "2026-01-01", "--to", "2026-01-29")
-    said = on_a_terminal(fleetcron, "runs", "cancel", "--job", "a", "--yes")
+    quick("apply", "-", given=job)
+    quick("jobs", "backfill", "a", "--from", "2026-01-01", "--to", "2026-01-29")
+    said = quick.on_a_terminal("runs", "cancel", "--job", "a", "--yes")
     assert "cancelling" in said
     assert "672/672" in said
     assert said.endswith("default/a: 672 runs cancelled.\r\n")
-
-
-def on_a_terminal(folder: Folder, *words: str, **env: str) -> str:
-    here, there = pty.openpty()
-    with os.fdopen(here, "rb", buffering=0) as screen:
-        argv = [sys.executable, "-m", "fleetcron", *words]
-        with subprocess.Popen(
-            argv, cwd=folder.path, env=folder._environment(env), stdout=there, stderr=there
-        ) as process:
-            os.close(there)
-            shown = b""
-            with suppress(OSError):  # nobody writes any more
-                while piece := screen.read(65536):
-                    shown += piece
-            process.wait(30)
-    return shown.decode()

@@ -82,15 +82,15 @@ def in_a_terminal(folder: Folder, *words: str, height: int = 12, **env: str) -> 
         os.close(ours)
 
 
-def test_a_list_is_drawn_again_in_place(fleetcron: Folder) -> None:
-    fleetcron.write("jobs.yaml", JOBS)
-    fleetcron("apply", "-f", "jobs.yaml")
-    with in_a_terminal(fleetcron, "jobs", "--watch", "0.1") as terminal:
+def test_a_list_is_drawn_again_in_place(quick: Folder) -> None:
+    quick.write("jobs.yaml", JOBS)
+    quick("apply", "-f", "jobs.yaml")
+    with in_a_terminal(quick, "jobs", "--watch", "0.1") as terminal:
         terminal.until(r"\[H.*nightly-load.*\[H.*nightly-load")
         assert terminal.said.startswith(ENTER)
         assert "fleetcron jobs, every 0.1 s; Ctrl-C ends it." in terminal.said
         assert "\x1b[32mactive" in terminal.said  # in colour
-        fleetcron("jobs", "pause", "other")
+        quick("jobs", "pause", "other")
         terminal.until("paused")
         assert terminal.ends(signal.SIGINT) == 0
         before, _, after = terminal.said.partition(LEAVE)
@@ -98,12 +98,12 @@ def test_a_list_is_drawn_again_in_place(fleetcron: Folder) -> None:
         assert after.count("NAME") == 1  # the last round stays, once, where the command was given
         assert "paused" in after
         assert "Aborted" not in after
-    with in_a_terminal(fleetcron, "events", "--watch", height=5, NO_COLOR="1") as terminal:
+    with in_a_terminal(quick, "events", "--watch", height=5, NO_COLOR="1") as terminal:
         terminal.until(r"… \d+ more lines")
         assert "\x1b[3" not in terminal.said
         assert terminal.ends(signal.SIGTERM) == 128 + signal.SIGTERM
         assert LEAVE in terminal.said
-    with in_a_terminal(fleetcron, "top", "--interval", "0.1") as terminal:
+    with in_a_terminal(quick, "top", "--interval", "0.1") as terminal:
         terminal.until(r"\[H.*0 nodes alive.*\[H.*0 nodes alive")
         assert terminal.ends(signal.SIGINT) == 0
 
@@ -121,17 +121,17 @@ def lines_of(folder: Folder, *words: str, rounds: int) -> list[str]:
     return found
 
 
-def test_elsewhere_the_rounds_follow_each_other(fleetcron: Folder) -> None:
-    fleetcron.write("jobs.yaml", JOBS)
-    fleetcron("apply", "-f", "jobs.yaml")
-    first, second = map(json.loads, lines_of(fleetcron, "jobs", "--watch", "0.1", "--json", rounds=2))
-    assert first == second == fleetcron.json("jobs")
-    first, second = map(json.loads, lines_of(fleetcron, "top", "--interval", "0.1", "--json", rounds=2))
+def test_elsewhere_the_rounds_follow_each_other(quick: Folder) -> None:
+    quick.write("jobs.yaml", JOBS)
+    quick("apply", "-f", "jobs.yaml")
+    first, second = map(json.loads, lines_of(quick, "jobs", "--watch", "0.1", "--json", rounds=2))
+    assert first == second == quick.json("jobs")
+    first, second = map(json.loads, lines_of(quick, "top", "--interval", "0.1", "--json", rounds=2))
     assert first["at"] < second["at"]
-    text = lines_of(fleetcron, "pools", "--watch", "0.1", rounds=6)
+    text = lines_of(quick, "pools", "--watch", "0.1", rounds=6)
     assert [line[:4] for line in text] == ["--- ", "NAME", "defa"] * 2
-    (fleetcron.path / "fleetcron.db").unlink()
-    assert "there is no database" in fleetcron("jobs", "--watch", code=2).stderr
+    (quick.path / "fleetcron.db").unlink()
+    assert "there is no database" in quick("jobs", "--watch", code=2).stderr
 
 
 def test_every_list_can_be_watched(quick: Folder) -> None:
@@ -192,18 +192,18 @@ ASKED = {
 }
 
 
-def test_a_real_shell_completes(fleetcron: Folder) -> None:
+def test_a_real_shell_completes(quick: Folder) -> None:
     """bash, which every machine has; zsh and fish get the lines that click has for them."""
-    fleetcron.write("jobs.yaml", JOBS)
-    fleetcron("apply", "-f", "jobs.yaml")
-    command = fleetcron.path / "bin" / "fleetcron"
+    quick.write("jobs.yaml", JOBS)
+    quick("apply", "-f", "jobs.yaml")
+    command = quick.path / "bin" / "fleetcron"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fleetcron "$@"\n')
     command.chmod(0o755)
     done = subprocess.run(
         ["bash", "-c", ASK],
-        cwd=fleetcron.path,
-        env={**fleetcron._environment({}), "PATH": f"{command.parent}:{os.environ['PATH']}"},
+        cwd=quick.path,
+        env={**quick._environment({}), "PATH": f"{command.parent}:{os.environ['PATH']}"},
         input="".join(f"{line}\n" for line in ASKED),
         capture_output=True,
         text=True,

@@ -96,10 +96,12 @@ def _wrong_final(seen: Evidence, run: Row, final: Row) -> str | None:
         return _wrong_misfire(seen, run, final)
     match final["state"]:
         case "skipped":
+            if reason.startswith("upstream"):  # backfilled ticks need theirs as well
+                needs = bool(definition.depends_on) and definition.on_upstream_failure == "skip"
+                return None if needs and run["kind"] != "manual" else "it waits for no upstream job"
             if run["kind"] != "tick":
                 return f"it is {run['kind']}"
-            is_upstream = bool(definition.depends_on) and definition.on_upstream_failure == "skip"
-            return None if policy == "skip" or is_upstream else f"overlap is {policy}"
+            return None if policy == "skip" else f"overlap is {policy}"
         case "expired":
             return None if definition.start_deadline_ms is not None and run["kind"] == "tick" else "it has no deadline"
         case "merged":

@@ -54,27 +54,23 @@ def command(
         stem = path.name if path.parent.name.startswith("cron.") and is_system else None
         add_crontab(plan, CrontabFile(shown, read_text(name), is_system, where, stem), pool_by_user)
     if pings is not None:
-        _write_pinged(plan, Path(pings))
+        _place_pinged(plan, Path(pings))
     return plan
 
 
-def _write_pinged(plan: Plan, folder: Path) -> None:
-    """Under the names that they had: `crontab`, `cron.d/sysstat`. None is put over another one, or over what was read;
-    with a mistake nothing is written."""
-    written: dict[Path, str] = {}
+def _place_pinged(plan: Plan, folder: Path) -> None:
+    """Under the names that they had: `crontab`, `cron.d/sysstat`. None is put over another one, or over what was
+    read."""
     read = {Path(each.file).resolve() for each in plan.pinged}
     for each in plan.pinged:
         path = Path(each.file) if each.file != "standard input" else Path("crontab")
         own = folder / (Path(path.parent.name) / path.name if path.parent.name.startswith("cron.") else path.name)
-        if own in written:
+        if own in plan.files:
             raise ConfigError([Mistake(each.file, f"another crontab is called {own.name} too", "import them apart")])
         if own.resolve() in read:
             hint = "name another folder for --pings, look at what is there, then install it"
             raise ConfigError([Mistake(each.file, "would be written over with its own pings", hint)])
-        written[own] = each.text
-    for own, text in written.items():
-        own.parent.mkdir(parents=True, exist_ok=True)
-        own.write_text(text, "utf-8")
+        plan.files[own] = each.text
 
 
 def _add_folder(plan: Plan, folder: Path, timezone: str, system: bool, pool_by_user: bool) -> None:

@@ -30,6 +30,7 @@ _WORDS: Final[Mapping[Level, str]] = {
 }
 _COLOURS: Final[Mapping[Level, str]] = {"left_out": "red", "differs": "yellow", "note": "cyan"}
 _NAMED: Final = 4  # jobs in one line
+_LOOK: Final = "look at the name and the rights; the folder has to be there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class Outcome:
     apply: bool = False
     yes: bool = False
     anyway: bool = False
+    force: bool = False
 
 
 def finish(plan: Plan, outcome: Outcome) -> None:
@@ -50,8 +52,8 @@ def finish(plan: Plan, outcome: Outcome) -> None:
     if outcome.as_json and outcome.apply and not outcome.yes:
         raise click.UsageError("--json cannot ask: add --yes, or leave out --apply")
     text = yaml_of(plan)
-    if outcome.output is not None:
-        _write(outcome.output, text)
+    files = plan.files if outcome.output is None else {Path(outcome.output): text, **plan.files}
+    _write(files, outcome.force, [path.parent for path in plan.files])
     report = None
     if outcome.as_json:
         report = _applied(plan, outcome) if outcome.apply and plan.jobs else None
@@ -72,12 +74,23 @@ def finish(plan: Plan, outcome: Outcome) -> None:
         sys.exit(1)
 
 
-def _write(file: str, text: str) -> None:
-    try:
-        Path(file).write_text(text, "utf-8")
-    except OSError as error:
-        hint = "look at the name and the rights; the folder has to be there"
-        raise ConfigError([Mistake("--output", f"{file} cannot be written: {error.strerror}", hint)]) from None
+def _write(files: Mapping[Path, str], force: bool, folders: Sequence[Path]) -> None:
+    """All of them, or none: somebody may have edited what an import has written before."""
+    taken = [] if force else [path for path, text in files.items() if path.is_file() and not _says(path, text)]
+    if taken:
+        hint = "--force writes over it; or name another file"
+        raise ConfigError([Mistake(str(path), "is there already, and says something else", hint) for path in taken])
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    for path, text in files.items():
+        try:
+            path.write_text(text, "utf-8")
+        except OSError as error:
+            raise ConfigError([Mistake(str(path), f"cannot be written: {error.strerror}", _LOOK)]) from None
+
+
+def _says(path: Path, text: str) -> bool:
+    return path.read_bytes() == text.encode()
 
 
 def yaml_of(plan: Plan) -> str:

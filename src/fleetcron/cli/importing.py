@@ -4,10 +4,10 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import click
 
@@ -17,11 +17,19 @@ from fleetcron.cli.lazy import LazyGroup, Table
 from fleetcron.cli.names import by_option
 from fleetcron.cli.when import json_option
 from fleetcron.clock import utc_now
+from fleetcron.config.kinds import masked
 from fleetcron.errors import ConfigError, Mistake, ScheduleError
 from fleetcron.imports.plan import Plan, Wish
 from fleetcron.times.instants import parse_instant, to_ms
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+_KEY = "a key of the role ping, in a file that FLEETCRON_API_KEY_FILE names above the lines"
+_NO_DATABASE = (
+    "the database URL has a password in it, which does not belong into a crontab: the lines name no database",
+    "set FLEETCRON_DATABASE_URL above the lines if only its user reads the file, or import with --config FILE that has"
+    f" store.url in it, or with --api URL and {_KEY}",
+)
+_NO_KEY = ("the lines name the API and no key", f"each ping needs {_KEY}")
 
 COMMANDS: Table = {
     "crontab": ("fleetcron.cli.import_crontab", "A user's crontab, /etc/crontab, or a folder like /etc/cron.d."),
@@ -44,6 +52,7 @@ def command() -> None:
 
 _OPTIONS = (
     click.option("-o", "--output", metavar="FILE", help="Write the YAML there. [default: standard output]"),
+    click.option("--force", is_flag=True, help="Write over a file that is there already and says something else."),
     click.option("--tenant", metavar="NAME", help="Who owns the jobs. [default: default]"),
     click.option("--pool", metavar="NAME", help="The workers that run them. [default: default]"),
     click.option("--prefix", default="", metavar="TEXT", help="Put this in front of every name."),
@@ -64,6 +73,7 @@ def import_options(function: Command) -> Command:
     @wraps(function)
     def wrapped(
         output: str | None,
+        force: bool,
         tenant: str | None,
         pool: str | None,
         prefix: str,
@@ -84,15 +94,18 @@ def import_options(function: Command) -> Command:
             apply=wants_apply,
             yes=yes,
             anyway=anyway,
+            force=force,
             by=values.pop("by"),
             database=values.pop("database"),
             as_json=values.pop("as_json"),
         )
         if wants_apply:
             outcome.database.config()  # whoever cannot reach the database is told before the plan, not after it
-        ping = ping_command(outcome.database) if shadow else ""
-        wish = Wish(tenant, pool, prefix, defaults, _instant(hand_over), shadow, ping)
+        ping = ping_command(outcome.database) if shadow else None
+        wish = Wish(tenant, pool, prefix, defaults, _instant(hand_over), shadow, "" if ping is None else ping.text)
         plan: Plan = function(wish=wish, **values)
+        if ping is not None and ping.note is not None and any(each.lines for each in plan.pinged):
+            plan.say("note", *ping.note)
         finish(plan, outcome)
 
     for option in reversed(_OPTIONS):
@@ -112,23 +125,43 @@ def _instant(text: str | None) -> int | None:
     return to_ms(instant)
 
 
-def ping_command(database: Database) -> str:
-    """How a crontab calls us: it has another folder, another PATH and no settings. A password is no text for it, and
-    neither is the key of an API."""
+@dataclass(frozen=True, slots=True)
+class PingCommand:
+    """How a crontab calls us, and what else it needs for that: a text and a hint."""
+
+    text: str
+    note: tuple[str, str] | None = None
+
+
+def ping_command(database: Database) -> PingCommand:
+    """A crontab has another folder, another PATH and no settings. A password is no text for it, and neither is the key
+    of an API."""
     found = shutil.which("fleetcron")
     program = [*([found] if found else [sys.executable, "-m", "fleetcron"]), "ping"]
     if database.there is not None and (database.api is not None or not is_named(database.settings())):
-        return shlex.join([*program, "--api", database.there]).replace("%", "\\%")
+        return PingCommand(_quoted([*program, "--api", database.there]), _NO_KEY)
     file = database.file or (str(DEFAULT_FILE) if DEFAULT_FILE.exists() else None)
-    if file is not None:
-        program += ["--config", str(Path(file).resolve())]
-    if database.url is not None or file is None:
+    note = None
+    if file is None or not _says_where(database):
         url = database.config().store.url
         path = sqlite_path(url)
         if path is not None:
             program += ["--database", f"sqlite:///{path.resolve()}"]
-        elif urlsplit(url).password is None:
+        elif masked(url) == url:
             program += ["--database", url]
+        else:
+            file, note = None, _NO_DATABASE  # the settings may well name another database than this one
+    if file is not None:
+        program += ["--config", str(Path(file).resolve())]
+    return PingCommand(_quoted(program), note)
+
+
+def _says_where(database: Database) -> bool:
+    """Whether a file of settings names the database, and not a flag or a variable that no crontab has."""
+    return not database.config().source_of("store.url").startswith(("flag", "environment", "default"))
+
+
+def _quoted(program: list[str]) -> str:
     return shlex.join(program).replace("%", "\\%")
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, Final
 
 import click
@@ -27,14 +28,65 @@ from fleetcron.times.instants import parse_instant
 
 _PASSED_ON: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NOT_FOUND, _NOT_RUN = 127, 126  # as a shell says it
-_TIMEOUT_S: Final = 5.0
+_TIMEOUT_MS: Final = 5000
 _LOST: Final = 3
+_HIGHEST: Final = 255  # of exit codes: a shell takes the rest of a larger one away
 
 
-@click.command("ping")
+class _Line(click.Command):
+    """What stands behind `--` is run, whatever is wrong with what stands in front of it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" not in args:
+            return super().parse_args(ctx, args)
+        own, line = args[: args.index("--")], args[args.index("--") + 1 :]
+        try:
+            rest = super().parse_args(ctx, list(own))  # it takes its list apart
+            if line and ctx.params["line"]:
+                raise click.UsageError(
+                    f"only the name of the job goes in front of --, and not '{ctx.params['line'][0]}'"
+                )
+        except click.UsageError as error:
+            if not line or ctx.resilient_parsing:
+                raise
+            sys.exit(_run_untold(own, line, error))
+        ctx.params["line"] += tuple(line)
+        return rest
+
+
+def _run_untold(own: list[str], line: list[str], error: click.UsageError) -> int:
+    """A line that cannot be understood pings nobody. A guard in it still counts: a command must not run twice."""
+    teller = _Teller("", quiet=bool({"-q", "--quiet"} & set(own)))
+    if any(teller.is_over(until) for until in _untils(own)):
+        return 0
+    teller.say(f"{error.format_message()} The command runs, and nobody is told of it.")
+    return _run(line, None)
+
+
+def _untils(own: list[str]) -> Iterator[str]:
+    for word, after in pairwise([*own, ""]):
+        if word == "--until":
+            yield after
+        elif word.startswith("--until="):
+            yield word.partition("=")[2]
+
+
+def _exit_code(_context: click.Context, _option: click.Parameter, value: int | None) -> int | None:
+    if value is not None and not 0 <= value <= _HIGHEST:
+        raise click.BadParameter(f"{value} is no exit code: they are 0 to {_HIGHEST}. Write $? for that of a command.")
+    return value
+
+
+@click.command("ping", cls=_Line)
 @click.argument("name")
 @click.argument("line", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
-@click.option("--exit-code", type=int, metavar="N", help="How the command ended; also the exit code of ping.")
+@click.option(
+    "--exit-code",
+    type=int,
+    metavar="N",
+    callback=_exit_code,
+    help="How the command ended, 0 to 255; ping ends with it.",
+)
 @click.option("--start", is_flag=True, help="The command starts now; ping its end with the same --id.")
 @click.option("--id", "ping_id", metavar="TEXT", help="What ties an end to its start. [default: a new one]")
 @click.option("--duration", metavar="DURATION", help="How long the command has run.")
@@ -51,6 +103,9 @@ def command(name: str, line: tuple[str, ...], exit_code: int | None, until: str 
     Behind a command: `old-command; fleetcron ping report --exit-code $?`. Or in front of it, which also tells when it
     started: `fleetcron ping report -- old-command`. The command runs whether or not the ping arrives, and ping ends
     with its exit code.
+
+    Exit codes: that of the command, or N of --exit-code N, whatever becomes of the ping. Without either: 0 noted, 1
+    noted, but the job is not in shadow, 2 no such job, bad input or a refused key, 3 the store or the API is away.
     """
     started, ping_id, duration = values.pop("start"), values.pop("ping_id"), values.pop("duration")
     teller = _Teller(name, **values)
@@ -69,7 +124,7 @@ def command(name: str, line: tuple[str, ...], exit_code: int | None, until: str 
     _leave(code if exit_code is None else exit_code, teller)
 
 
-def _run(line: list[str], teller: "_Teller") -> int:
+def _run(line: list[str], teller: "_Teller | None") -> int:
     """Run the command, tell its start while it runs, and its end; its exit code."""
     clock = SystemClock()
     began_ms = clock.monotonic_ms()
@@ -78,18 +133,23 @@ def _run(line: list[str], teller: "_Teller") -> int:
     except OSError as error:
         print(f"{line[0]}: {error.strerror}", file=sys.stderr)
         code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_RUN
-        teller.tell(Told("end", code, 0, host=teller.host))
-        teller.wait()
+        if teller is not None:
+            teller.tell(Told("end", code, 0, host=teller.host))
+            teller.wait()
         return code
-    start = Told("start", host=teller.host)
-    teller.tell(start)
+    start = Told("start", host="" if teller is None else teller.host)
+    if teller is not None:
+        teller.tell(start)
     with _passed_on(child):
         ended = child.wait()
     code = ended if ended >= 0 else 128 - ended
     took_ms = clock.monotonic_ms() - began_ms
+    if teller is None:
+        return code
     teller.wait()
-    teller.tell(replace(start, event="end", exit_code=code, took_ms=took_ms))
-    teller.wait()
+    if not teller.hangs or took_ms > teller.timeout_ms:  # who hangs right now has cost the timeout, and is left alone
+        teller.tell(replace(start, event="end", exit_code=code, took_ms=took_ms))
+        teller.wait()
     return code if not teller.hangs else _leave(code, teller)
 
 
@@ -119,20 +179,21 @@ class _Teller:
     def __init__(
         self,
         name: str,
-        host: str | None,
-        timeout: str | None,
-        quiet: bool,
-        api: str | None,
-        database: str | None,
-        config_file: str | None,
+        host: str | None = None,
+        timeout: str | None = None,
+        quiet: bool = False,
+        api: str | None = None,
+        database: str | None = None,
+        config_file: str | None = None,
     ) -> None:
         self.host = (host or socket.gethostname())[:LONGEST_HOST]
         self._name = name
         self._quiet = quiet
         self._where = {"database": database, "config_file": config_file, "api": api_of(api, database)}
-        self._timeout_s = self._seconds(timeout)
+        self.timeout_ms = self._ms(timeout)
         self._threads: list[threading.Thread] = []
         self._code = _LOST
+        self._reported = threading.Lock()  # taken by the first who has something to say, and never given back
 
     @property
     def hangs(self) -> bool:
@@ -143,7 +204,7 @@ class _Teller:
         try:
             return utc_now() >= parse_instant(until)
         except ScheduleError as error:
-            self._say(f"--until: {error.mistake}; the command runs")
+            self.say(f"--until: {error.mistake}; the command runs")
             return False
 
     def tell(self, told: Told) -> None:
@@ -152,12 +213,16 @@ class _Teller:
 
     def wait(self) -> int:
         """The exit code of the last ping."""
-        self._threads[-1].join(self._timeout_s)
+        self._threads[-1].join(self.timeout_ms / 1000)
         if self._threads[-1].is_alive():
             who = "the store" if self._where["api"] is None else "the API"
-            self._say(f"lost: {who} has not answered within {self._timeout_s:g} s")
+            self._report(f"lost: {who} has not answered within {self.timeout_ms / 1000:g} s")
             return _LOST
         return self._code
+
+    def say(self, text: str) -> None:
+        if not self._quiet:
+            print(f"{f'fleetcron ping {self._name}'.rstrip()}: {text}", file=sys.stderr)
 
     def _tell(self, told: Told) -> None:
         self._code = _LOST
@@ -166,20 +231,21 @@ class _Teller:
         try:
             send = import_module("fleetcron.cli.pinging").send
             said, self._code = send(
-                self._name, told, lambda: clock.monotonic_ms() - began_ms, self._timeout_s, **self._where
+                self._name, told, lambda: clock.monotonic_ms() - began_ms, self.timeout_ms / 1000, **self._where
             )
         except Exception as error:
             said = f"lost: {type(error).__name__}: {error}"
         if said:
-            self._say(said)
+            self._report(said)
 
-    def _say(self, text: str) -> None:
-        if not self._quiet:
-            print(f"fleetcron ping {self._name}: {text}", file=sys.stderr)
+    def _report(self, text: str) -> None:
+        """What became of the start and of the end is one line, since cron makes a mail of it."""
+        if self._reported.acquire(blocking=False):
+            self.say(text)
 
-    def _seconds(self, text: str | None) -> float:
+    def _ms(self, text: str | None) -> int:
         try:
-            return _TIMEOUT_S if text is None else duration_ms(text) / 1000
+            return _TIMEOUT_MS if text is None else duration_ms(text)
         except ScheduleError as error:
-            self._say(f"--timeout: {error.mistake}; it is {_TIMEOUT_S:g} s")
-            return _TIMEOUT_S
+            self.say(f"--timeout: {error.mistake}; it is {_TIMEOUT_MS / 1000:g} s")
+            return _TIMEOUT_MS

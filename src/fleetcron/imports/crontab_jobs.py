@@ -7,6 +7,7 @@ hour, and everything else once: that is our rule as well, but for "all 24 hours"
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +17,10 @@ from fleetcron.imports.commands import Command, command
 from fleetcron.imports.crontab import MACROS, Entry, read_crontab
 from fleetcron.imports.dialect import DEBIAN, Unreadable, cron_document, expression, read_field
 from fleetcron.imports.pinging import with_pings
+from fleetcron.imports.pinging_line import PingingLine, read_pinging
 from fleetcron.imports.plan import NO_TIMEOUT, Document, Finding, Origin, Plan
+from fleetcron.model.tenant import DEFAULT_TENANT
+from fleetcron.model.writing import instant_text
 from fleetcron.times.expression import FIVE
 from fleetcron.times.expression import MACROS as OURS
 from fleetcron.times.fields import FieldKind
@@ -58,23 +62,53 @@ def add_crontab(plan: Plan, file: CrontabFile, pool_by_user: bool = False) -> No
     if found.disabled:
         lines = ", ".join(map(str, found.disabled))
         plan.say("note", f"commented out, and not imported: line {lines}", origin=Origin(file.name))
+    pinging, entries = _pinging(plan, file, found.entries)
     seen: dict[tuple[str, str, str | None], int] = {}
-    for entry in found.entries:
+    for entry in entries:
+        pings = pinging.get(entry.line)
         try:
-            _Translation(plan, file, entry, pool_by_user).add(seen, unfinished=entry.line == found.unfinished)
+            _Translation(plan, file, entry, pool_by_user, pings).add(seen, unfinished=entry.line == found.unfinished)
         except (Unreadable, ScheduleError) as error:
             text = error.mistake if isinstance(error, ScheduleError) else str(error)
             plan.leave_out(Origin(file.name, entry.line), text, error.hint)
     _say_once(plan, file, found.entries)
     if plan.wish.shadow:
-        commands = {entry.line: entry.command for entry in found.entries}
+        commands = {entry.line: entry.command for entry in entries if entry.line not in pinging}
         plan.pinged.append(with_pings(plan, file.name, file.text, commands))
 
 
+def _pinging(plan: Plan, file: CrontabFile, entries: Sequence[Entry]) -> tuple[dict[int, PingingLine], Sequence[Entry]]:
+    """The lines that ping already, by number, and all entries that can be imported. The names that they ping are kept
+    for them before any other line is given one."""
+    pinging: dict[int, PingingLine] = {}
+    left: list[Entry] = []
+    for entry in entries:
+        try:
+            line = read_pinging(entry.command, entry.variables.get("SHELL") or "/bin/sh")
+            if line is not None and not plan.names.keep(_known(plan, line.name)):
+                raise Unreadable(f"it pings {line.name}, as another line does", "give each line a name of its own")
+        except Unreadable as error:
+            plan.leave_out(Origin(file.name, entry.line), str(error), error.hint)
+            continue
+        left.append(entry)
+        if line is not None:
+            pinging[entry.line] = line
+    return pinging, left
+
+
+def _known(plan: Plan, name: str) -> str:
+    """The name within the tenant of the import, which is how other jobs are called; else with its tenant."""
+    tenant, _, own = name.rpartition("/")
+    return own if tenant in ("", plan.wish.tenant or DEFAULT_TENANT) else name
+
+
 class _Translation:
-    def __init__(self, plan: Plan, file: CrontabFile, entry: Entry, pool_by_user: bool) -> None:
+    def __init__(
+        self, plan: Plan, file: CrontabFile, entry: Entry, pool_by_user: bool, pings: PingingLine | None
+    ) -> None:
         self._plan, self._file, self._entry = plan, file, entry
         self._by_user = pool_by_user
+        self._pings = pings
         self._findings: list[Finding] = []
 
     def add(self, seen: dict[tuple[str, str, str | None], int], unfinished: bool) -> None:
@@ -88,14 +122,35 @@ class _Translation:
             )
             return
         schedule = self._schedule()
-        made = command(entry.command, entry.variables)
+        made = command(entry.command if self._pings is None else self._pings.command, entry.variables)
         self._findings += made.findings
         if unfinished:
             self._say("differs", "the last line has no line end: cron does not run it, and fleetcron will")
         first = seen.setdefault((entry.when, entry.command, entry.user), entry.line)
         if first != entry.line:
             self._say("note", f"the same as line {first}: it runs twice, as under cron")
-        plan.add(origin, self._name(), self._document(origin, schedule, made), self._findings)
+        document = self._document(origin, schedule, made)
+        if self._pings is None:
+            plan.add(origin, self._name(), document, self._findings)
+        else:
+            self._add_pinged(origin, self._pings, document)
+
+    def _add_pinged(self, origin: Origin, pings: PingingLine, document: Document) -> None:
+        """The job that the line pings: its name is known to a store and to people."""
+        wish = self._plan.wish
+        tenant, _, name = pings.name.rpartition("/")
+        if tenant:
+            document = {"tenant": tenant, **document}
+        elif wish.tenant not in (None, DEFAULT_TENANT):
+            text = f"its line pings {name} and names no tenant, which is the tenant default in a database"
+            self._say(
+                "differs", text, f"write {wish.tenant}/{name} there, unless it pings an API with a key of its own"
+            )
+        hint = None
+        if wish.shadow and wish.hand_over_ms is not None and not pings.ends:
+            hint = f"it does not end by itself: put --until {instant_text(wish.hand_over_ms)} in front of its --"
+        self._say("note", f"its line pings {pings.name} already: it keeps the name, and the line stays as it is", hint)
+        self._plan.add(origin, name, document, self._findings, kept=True)
 
     def _document(self, origin: Origin, schedule: Document, made: Command) -> Document:
         about = " ".join(self._entry.comment).strip()

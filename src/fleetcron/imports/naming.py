@@ -37,6 +37,12 @@ class Names:
         self._taken.add(name)
         return name
 
+    def keep(self, name: str) -> bool:
+        """A name that others know already, exactly; False if it is taken."""
+        free = name not in self._taken
+        self._taken.add(name)
+        return free
+
 
 def slug(text: str) -> str:
     """`Nightly report (EU)` as `nightly-report-eu`; empty if nothing of it can stand in a name."""

@@ -6,6 +6,7 @@ by hand. `note`: worth knowing before the old scheduler is switched off.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from fleetcron.errors import DefinitionError
@@ -92,10 +93,19 @@ class Plan:
     findings: list[Finding] = field(default_factory=list)  # those that belong to no job
     names: Names = field(default_factory=Names)
     pinged: list[Pinged] = field(default_factory=list)
+    files: dict[Path, str] = field(default_factory=dict)  # what is to be written beside the YAML
 
-    def add(self, origin: Origin, name: str, document: Mapping[str, Any], findings: Sequence[Finding] = ()) -> None:
-        """A job, under this name or the nearest that is free. If it is no job of ours after all, it is left out."""
-        taken = self.names.take(self.wish.prefix + name)
+    def add(
+        self,
+        origin: Origin,
+        name: str,
+        document: Mapping[str, Any],
+        findings: Sequence[Finding] = (),
+        kept: bool = False,
+    ) -> None:
+        """A job, under this name or the nearest that is free, or just under a name that was `kept` for it. If it is no
+        job of ours after all, it is left out."""
+        taken = name if kept else self.names.take(self.wish.prefix + name)
         whole: Document = {"name": taken, **self._common(document)}
         try:
             read_job(whole)
