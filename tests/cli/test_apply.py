@@ -243,6 +243,7 @@ def test_ctrl_c_says_what_was_done(
     quick: Folder, monkeypatch: pytest.MonkeyPatch, dry_run: tuple[str, ...], words: str
 ) -> None:
     """It comes while somebody looks at the bar."""
+    heard = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs tests behind a `&` has none
 
     @contextmanager
     def bar(*_: object) -> Iterator[Callable[[int], None]]:
@@ -257,6 +258,7 @@ def test_ctrl_c_says_what_was_done(
     assert quick.json("apply", "jobs.json")["counts"]["created"] == (3 if dry_run else 1)
     monkeypatch.setattr("fleetcron.cli.wished.read", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     assert "Interrupted: nothing was written." in quick("apply", "jobs.json", code=1).stderr  # while it reads
+    signal.signal(signal.SIGINT, heard)
 
 
 def test_many_jobs_show_only_the_first_but_count_all(quick: Folder) -> None:

@@ -100,7 +100,8 @@ def _first(lines: Lines, say: str) -> dict[str, Any]:
 
 
 def _end_of_a_success(lines: Lines) -> dict[str, Any]:
-    return next(line for line in lines if line["say"] == "end" and line["how"] == "done")
+    """The last one: of the node that was killed nobody may have heard that it was done."""
+    return next(line for line in reversed(lines) if line["say"] == "end" and line["how"] == "done")
 
 
 LINES: dict[str, tuple[str, Callable[[Lines], object]]] = {
