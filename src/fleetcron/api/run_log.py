@@ -22,10 +22,16 @@ routes = router("runs")
 MOST_STREAMS: Final = 200
 _SILENCE_S: Final = 15.0  # proxies give up on a connection that says nothing
 Attempt = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="of this attempt; the latest unless given")]
+_EVENT: Final = {
+    "type": "object",
+    "description": "one of the events",
+    "properties": {"event": {"type": "string"}, "data": {"type": "string"}, "id": {"type": "string"}},
+}
 _STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "events `log` (data: a piece, id: attempt.seq) and at the end one event `end`",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        # the whole stream is text; tools that know more than version 3.1 look at each event
+        "content": {"text/event-stream": {"schema": {"type": "string"}, "itemSchema": _EVENT}},
     }
 }
 

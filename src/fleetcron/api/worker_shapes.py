@@ -5,15 +5,17 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from fleetcron.api.parameters import Asked, Shown, Words
+from fleetcron.model.name import NAME
 
 MOST: int = 500  # of one call
 Positive = Annotated[int, Field(ge=1, le=2**63 - 1)]
 Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
+PoolName = Annotated[str, Field(pattern=NAME)]
 
 
 class Join(Asked):
     name: Words = Field(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="for people")
-    pools: dict[Words, Annotated[int, Field(ge=1, le=1000)]] = Field(
+    pools: dict[PoolName, Annotated[int, Field(ge=1, le=1000)]] = Field(
         min_length=1, max_length=100, description="the pools that it serves, each with its slots"
     )
 
@@ -26,7 +28,7 @@ class Joined(Shown):
 
 
 class Claim(Asked):
-    pool: Words = Field(max_length=200)
+    pool: PoolName
     room: int = Field(default=1, ge=1, le=MOST, description="how many runs at most")
     wait_s: float = Field(default=0, ge=0, le=20, description="wait so long for something to do")
     batch: Words | None = Field(
