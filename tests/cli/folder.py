@@ -224,13 +224,15 @@ class Serving:
 
 
 def alive(folder: Folder, pools: dict[str, int], lacks: Mapping[str, str] | None = None) -> None:
-    """A worker that serves these pools for the next hour, and has not what it lacks."""
+    """A worker that serves these pools for the next hour, and has not what it lacks; and somebody plans."""
     name = "-".join(["w", *pools])
 
     async def work() -> None:
         async with opened(f"sqlite:///{folder.path}/fleetcron.db") as engine:
-            workers = Store(engine).workers
+            store = Store(engine)
+            workers = store.workers
             ok(await workers.join(name, "", pools, 3_600_000))
             ok(await workers.lack(name, lacks or {}))
+            ok(await store.shards.take("*", [0], "planner", 3_600_000))
 
     asyncio.run(work())

@@ -219,7 +219,7 @@ def test_diff(run: Run) -> None:
 def test_demo_says_what_it_is_and_what_to_do_next(run: Run) -> None:
     said = run("demo")
     assert said.code == 0
-    assert "Jobs cannot run yet" in said.out
+    assert "This shows WHEN jobs run" in said.out
     assert "Next steps" in said.out
 
 

@@ -104,7 +104,7 @@ def test_an_import_with_a_hand_over_needs_workers_that_can_run_it(quick: Folder)
     quick.write("tab", "0 1 * * * a | b\n0 2 * * * c\n")
     words = ("import", "crontab", "tab", "--tz", "UTC", "--hand-over", "2099-01-15T08:00:00Z", "--apply", "--yes")
     said = quick(*words, code=2).stderr
-    assert "these would not run: a, c: no worker serves the pool default" in said
+    assert "these would not run: a, c: no scheduler is at work, so nobody plans its ticks" in said
     assert "(--anyway" in said
     alive(quick, {"default": 2}, {"shell": "no shell here"})
     assert (

@@ -7,7 +7,7 @@ from fleetcron.model.rules import OverlapRule
 from fleetcron.store.history import Span
 from fleetcron.store.job_pages import JobFilter
 from tests.store.check_attempts import floor
-from tests.store.floor import MINUTE
+from tests.store.floor import MINUTE, ok
 
 if TYPE_CHECKING:
     from tests.store.test_conformance import World
@@ -62,6 +62,13 @@ async def a_list_of_jobs_has_their_last_run(w: "World") -> None:
     [line] = await w.store.jobs.list(JobFilter(), 9)
     assert (line.last_run_id, line.last_state) == (run.run_id, "succeeded")
     assert line.last_started_ms == line.last_finished_ms == f.now
+    await w.clock.set(f.now + 1)
+    asked = ok(await w.store.steering.trigger(line.job.job_id, None, actor="ann", key="k"))
+    [line] = await w.store.jobs.list(JobFilter(), 9)
+    assert (line.last_run_id, line.last_state) == (asked.run_id, "planned")  # who never ticks has runs too
+    await f.next_minute()
+    [line] = await w.store.jobs.list(JobFilter(), 9)
+    assert line.last_run_id not in (asked.run_id, run.run_id)
 
 
 @check

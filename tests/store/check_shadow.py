@@ -220,3 +220,21 @@ async def the_report_compares_the_ledger_with_the_pings(w: "World") -> None:
     await floor.plan()
     [caught_up] = await reports(w.store, lines, NOW + 4 * MINUTE - 1)
     assert (caught_up.verdict, caught_up.compared.matched) == ("same", 5)
+
+
+@check
+async def the_report_begins_anew_after_a_way_back(w: "World") -> None:
+    """What the old scheduler did while the ticks were ours is not what it does twice."""
+    floor = on(w)
+    await floor.define("old", shadow_ms=LAST_MS)
+    for minute in range(1, 8):
+        if minute == 3:
+            await w.desk.hand_over("default", "old", NOW + 3 * MINUTE)
+        await w.clock.set(NOW + minute * MINUTE + 200)
+        await floor.plan()
+        ok(await w.store.pings.note("default", "old", Told("end", 0, 100, host="web1")))
+        if minute == 5:
+            await w.desk.take_back("default", "old")
+    [report] = await reports(w.store, await w.store.jobs.list(JobFilter(name="old"), 1))
+    assert [each.tick_ms for each in report.compared.ticks] == [NOW + 6 * MINUTE, NOW + 7 * MINUTE]
+    assert (report.verdict, report.in_shadow) == ("same", True)

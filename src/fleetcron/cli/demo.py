@@ -26,7 +26,7 @@ def command() -> None:
     now = utc_now()
     bold = {"bold": True}
     click.echo(click.style("fleetcron: the tick calculator", **bold) + f"   (zone data {release()}, now {iso(now)})")
-    click.echo("Jobs cannot run yet: they are planned and stored. This shows WHEN.\n")
+    click.echo("This shows WHEN jobs run, and runs none: fleetcron serve does.\n")
     for expression, zone, purpose in _EXAMPLES:
         schedule = Cron(expression, zone)
         click.echo(f"{click.style(expression, **bold):<20}  {zone}   {purpose}")

@@ -20,7 +20,7 @@ from fleetcron.errors import ConfigError, Mistake, RefusedError
 from fleetcron.imports.plan import Finding, ImportedJob, Level, Plan
 from fleetcron.model.definition import Definition
 from fleetcron.model.reading import read_definitions
-from fleetcron.views.able import Crew, living
+from fleetcron.views.able import Crew, fleet
 from fleetcron.views.shadow import ANYWAY
 
 _WORDS: Final[Mapping[Level, str]] = {
@@ -167,7 +167,7 @@ async def _apply(plan: Plan, outcome: Outcome, config: Config) -> Report:
     documents = read_definitions(plan.as_document())
     async with opened(config, "made") as store:
         if plan.wish.hand_over_ms is not None and not outcome.anyway:
-            _check_able(documents.jobs, await living(store))
+            _check_able(documents.jobs, await fleet(store))
         with progress_bar(len(documents.jobs), "applying") as progress:
             report = await apply(store, documents, actor=outcome.by, shards=config.scheduler.shards, progress=progress)
         await mark_unable(store, report)

@@ -104,7 +104,8 @@ def known_job(client: "Client", text: str) -> None:
 
 
 def _no_such_job(tenant: str, name: str, elsewhere: list[str], known: list[str]) -> RefusedError:
-    near = elsewhere or get_close_matches(f"{tenant}/{name}", known, n=3)
+    mates = [each.removeprefix(f"{tenant}/") for each in known if each.startswith(f"{tenant}/")]
+    near = elsewhere or [f"{tenant}/{each}" for each in get_close_matches(name, mates, n=3)]
     hint = f"did you mean {' or '.join(near)}?" if near else "`fleetcron jobs` lists them all"
     return RefusedError(f"there is no job {name} of tenant {tenant}; {hint}")
 

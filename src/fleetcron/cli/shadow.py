@@ -171,6 +171,8 @@ def _show(found: Sequence[Doc], as_json: bool, in_detail: bool) -> None:
         click.echo("No job is in shadow. Import some: fleetcron import crontab FILE --shadow")
     else:
         click.echo(table(_HEADS, [_row(report) for report in found]))
+        if any(report["shadow"] is True and report["hand_over_at"] for report in found):
+            click.echo("(in brackets: not handed over; from then on it could be: fleetcron shadow JOB --hand-over)")
         for report in found:
             if report["in_shadow"] and report.get("unable"):
                 warning = click.style("warning", fg="yellow")
@@ -191,9 +193,15 @@ def _row(report: Doc) -> list[str]:
         f"{report['matched']:,}",
         *numbers,
         "" if report["delay"] is None else rough_text(report["delay"]["median_ms"]),
-        report["hand_over_local"] or "",
+        _hand_over(report),
         click.style(printable(report["words"]), fg=colour),
     ]
+
+
+def _hand_over(report: Doc) -> str:
+    """An instant that somebody has chosen, or one that could be."""
+    at = report["hand_over_local"] or ""
+    return f"({at})" if at and report["shadow"] is True else at
 
 
 def _difference(difference: Doc, report: Doc) -> str:

@@ -61,7 +61,7 @@ def _show(job: Doc, now: int) -> None:
         case True:
             state += ", in shadow: another scheduler runs it"
         case str(instant):
-            state += f", in shadow until {instant}"
+            state += f", {'was ' if ms_of(instant) <= now else ''}in shadow until {instant}"
     said = [("state", state), ("schedule", job["schedule"])]
     if job["problem"]:
         said.append(("problem", click.style(printable(job["problem"]), fg="red")))

@@ -19,7 +19,7 @@ from fleetcron.store.store import Store
 from fleetcron.times.durations import rough_text
 from fleetcron.times.instants import LAST_MS
 from fleetcron.times.timetable import Timetable
-from fleetcron.views.able import living
+from fleetcron.views.able import fleet
 from fleetcron.views.instants import as_json as instant_json
 from fleetcron.views.instants import local, utc, zone_of
 from fleetcron.views.schedules import short
@@ -28,7 +28,7 @@ SINCE_MS: Final = 7 * 86_400_000
 MOST_TICKS: Final = 20_000
 MOST_DIFFERENCES: Final = 100  # the newest
 _OPEN: Final = 1_000
-ANYWAY: Final = "Start such a worker first; if it will be there in time, hand over anyway (--anyway, anyway: true)"
+ANYWAY: Final = "Start it first; if it will be there in time, hand over anyway (--anyway, anyway: true)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def is_in_shadow(line: JobLine, now_ms: int) -> bool:
 
 async def reports(store: Store, lines: Sequence[JobLine], since_ms: int | None = None) -> list[Report]:
     """One for each job. Of a week unless `since_ms` says otherwise; of jobs with very many ticks of their last ones."""
-    tables, crew = Tables(store.almanac), await living(store)
+    tables, crew = Tables(store.almanac), await fleet(store)
     found = await store.jobs.find([(line.job.definition.tenant, line.job.definition.name) for line in lines])
     made = []
     for line in lines:
@@ -77,10 +77,14 @@ async def _report(
     since = now_ms - SINCE_MS if since_ms is None else since_ms
     past = await store.backfills.look(line.job.job_id, since - shadow.ENDED_WITHIN_MS, now_ms)
     ticks = await _ticks(tables, () if past is None else past.entries)
+    shadow_ms = definition.shadow_ms
+    ours = [] if past is None or shadow_ms is None else [tick for tick in past.runs if tick < shadow_ms]
+    if ours:  # it was handed over once and taken back: what the old scheduler did meanwhile is another story
+        since = max(since, *(tick + 1 for tick in ours))
+        ticks = [tick for tick in ticks if tick >= since]
     if len(ticks) >= MOST_TICKS:
         since = max(since, ticks[0] + shadow.STARTED_WITHIN_MS)
     timetable = await timetable_of(tables, standing, found.epoch)
-    shadow_ms = definition.shadow_ms
     gaps = () if past is None else past.gaps
     until = shadow.horizon_ms(timetable, standing.at.cursor_ms, shadow_ms, gaps)
     pings = await store.pings.list(line.job.job_id, since, now_ms + 1 if until is None else min(until, now_ms + 1))
@@ -212,9 +216,10 @@ async def warned(store: Store, tenant: str, name: str, noted: Noted) -> str | No
     standing = (await store.jobs.find([(tenant, name)])).standings.get((tenant, name))
     if standing is not None and standing.job.state != "active":
         return f"{ours}, and it is {standing.job.state} here: we do not run it. Resume it, or take its line out"
-    unable = None if standing is None else (await living(store)).why_not(standing.job.definition)
+    unable = None if standing is None else (await fleet(store)).why_not(standing.job.definition)
     if unable is not None:
-        return f"{ours}, and our runs wait: {unable}. Keep its line until one can, or: fleetcron shadow --back {name}"
+        then = f"what waits will run too, unless it is cancelled: fleetcron runs --job {name}"
+        return f"{ours}, and our runs wait: {unable}. Keep its line, or: fleetcron shadow --back {name}; {then}"
     return f"{ours}, and runs twice now: take its line out"
 
 
@@ -239,7 +244,7 @@ async def hand_over(store: Store, desk: Desk, line: JobLine, at_ms: int | None, 
     worker that lives could run it: its ticks would be nobody's. `anyway`: they will be there by then."""
     tenant, name = line.job.definition.tenant, line.job.definition.name
     if at_ms is not None and not anyway:
-        crew, shadow_ms = await living(store), line.job.definition.shadow_ms or 0
+        crew, shadow_ms = await fleet(store), line.job.definition.shadow_ms or 0
         # the desk refuses what is not in shadow or has passed; and whoever asks again is told the same again
         if min(shadow_ms, at_ms) > crew.now_ms and shadow_ms != at_ms:
             check_able(f"{tenant}/{name}", crew.why_not(line.job.definition))

@@ -1,4 +1,4 @@
--- Jobs by name, with their next instants and their last run, in the state that people see.
+-- Jobs by name, with their next instants and their last run, planned or asked for, in the state that people see.
 SELECT
     j.*,
     c.next_due_ms,
@@ -18,9 +18,16 @@ FROM (
 ) AS n
 JOIN jobs AS j ON j.tenant = n.tenant AND j.name = n.name AND j.deleted_ms IS NULL
 LEFT JOIN cursors AS c ON c.job_id = j.job_id
-LEFT JOIN runs AS r ON r.job_id = j.job_id AND r.kind <> 'manual' AND r.scheduled_for_ms = (
-    SELECT max(l.scheduled_for_ms) FROM runs AS l
-    WHERE l.job_id = j.job_id AND l.kind <> 'manual' AND l.scheduled_for_ms <= db_now_ms())
+LEFT JOIN runs AS r ON r.run_id = (
+    SELECT l.run_id FROM (
+        SELECT * FROM (SELECT t.scheduled_for_ms, t.run_id FROM runs AS t
+            WHERE t.job_id = j.job_id AND t.kind <> 'manual' AND t.scheduled_for_ms <= db_now_ms()
+            ORDER BY t.scheduled_for_ms DESC LIMIT 1) AS tick
+        UNION ALL
+        SELECT * FROM (SELECT m.scheduled_for_ms, m.run_id FROM runs AS m
+            WHERE m.job_id = j.job_id AND m.kind = 'manual' AND m.scheduled_for_ms <= db_now_ms()
+            ORDER BY m.scheduled_for_ms DESC, m.run_id DESC LIMIT 1) AS asked
+    ) AS l ORDER BY l.scheduled_for_ms DESC, l.run_id DESC LIMIT 1)
 LEFT JOIN leases AS h ON h.run_id = r.run_id
 LEFT JOIN queue AS q ON q.run_id = r.run_id
 ORDER BY j.tenant, j.name
