@@ -135,8 +135,9 @@ async def patch_job(
     if_match: IfMatch = None,
 ) -> Response:
     """JSON Merge Patch (RFC 7396): what is not said stays, null takes the default. A `run` of another kind replaces the
-    old one whole. With `If-Match: *` it is merged into whatever the job is at that moment: nothing that others change
-    meanwhile is lost."""
+    old one whole. An object for `schedule` changes the only entry that it has (`{"schedule": {"cron": "5 5 * * *"}}`
+    keeps the timezone), or replaces it by one of another kind; of several entries send the whole list. With
+    `If-Match: *` it is merged into whatever the job is at that moment: nothing that others change meanwhile is lost."""
     own = tenant_in(caller, tenant, body)
     line = await the_job(context, own, name)
     _needs_match(if_match)

@@ -77,7 +77,8 @@ class Jobs(Noun[F]):
     def patch(
         self, name: str, fields: Mapping[str, Any], *, tenant: str | None = None, if_match: str = "*"
     ) -> Call[shapes.Job]:
-        """JSON Merge Patch: what is not said stays, None takes the default."""
+        """JSON Merge Patch: what is not said stays, None takes the default. An object for `schedule` changes its only
+        entry; of several, send the list."""
         return Call(
             {"name": name}, {"tenant": self.of(tenant)}, sent(fields, "a change"),
             headers={"If-Match": if_match}, repeatable=if_match == "*",
