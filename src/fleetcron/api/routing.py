@@ -169,7 +169,7 @@ async def _once(context: Context, caller: Caller, request: Received, inner: Hand
         response = await inner(request)
     except Exception as error:
         response = answer(request, error)
-    if response.status_code >= 500:
+    if response.status_code >= 300:  # nothing was done, and why not may be over in a moment: 404, 409, 503
         await context.store.idempotency.abandon(caller.key_id, key, owner=owner)
     else:
         kept = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
