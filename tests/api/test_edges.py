@@ -97,6 +97,14 @@ def test_mistakes_in_a_body_come_at_once_with_what_was_meant(api: Api) -> None:
     }
 
 
+def test_a_parameter_that_is_given_twice_is_refused(api: Api) -> None:
+    """One of them would win, and nobody could tell which."""
+    told = api.ask("GET", "/runs?state=dead&state=succeeded&job=a&tenant=x&tenant=x&tenant=y")
+    assert (told.status, told.places) == (422, ["state", "tenant"])
+    assert told.json["detail"] == "the parameter state is given 2 times"
+    assert told.json["errors"][1]["detail"] == "is given 3 times"
+
+
 def test_the_document_is_openapi_31_and_the_page_needs_no_network(api: Api) -> None:
     document = api.get("//openapi.json")
     assert document["openapi"].startswith("3.1.")

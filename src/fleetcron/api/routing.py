@@ -1,6 +1,7 @@
 """What happens around every route: who asks, which parameters there are, and requests that are sent twice."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final, get_args
 
@@ -135,6 +136,12 @@ def _check_head(request: Request, known: frozenset[str]) -> None:
             for name in unknown
         ]
         raise Problem(422, f"unknown parameter {unknown[0][:100]!r}", errors=errors)
+    times = Counter(name for name, _ in request.query_params.multi_items())
+    twice = [name for name, number in times.items() if number > 1]  # no route takes a list there
+    if twice:
+        hint = "send it once: to ask for several values, ask several times"
+        told = [{"parameter": name, "detail": f"is given {times[name]} times", "hint": hint} for name in twice]
+        raise Problem(422, f"the parameter {twice[0]} is given {times[twice[0]]} times", errors=told)
 
 
 def _check_media(request: Request) -> None:
