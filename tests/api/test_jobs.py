@@ -7,8 +7,10 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
+from fleetcron.api.context import digest
 from fleetcron.model.access import Role
-from tests.api.server import Api
+from tests.api.server import V1, Api
+from tests.store.floor import ok
 
 JOB: dict[str, Any] = {
     "name": "report",
@@ -186,6 +188,19 @@ def test_a_request_that_is_sent_twice_is_carried_out_once_and_answered_alike(api
     # of another key of the API it is another request
     other = api.key("bob", Role.OPERATOR)
     assert api.ask("POST", "/jobs", JOB, key=other, headers=key).status == 409
+
+
+def test_a_request_that_is_still_at_work_is_told_from_one_that_is_refused(api: Api) -> None:
+    store, key = api.store.idempotency, "01"
+    whose = api.get("/me")["key_id"]
+    asked = digest("POST", f"{V1}/jobs", b"", json.dumps(JOB).encode())
+    ok(api.do(store.begin(whose, key, asked, owner="another server")))
+    got = api.ask("POST", "/jobs", JOB, headers={"Idempotency-Key": key})
+    assert (got.status, got.json["code"], got.headers["retry-after"]) == (409, "in_progress", "1")
+    assert got.json["type"] == "urn:fleetcron:problem:in_progress"
+    ok(api.do(store.abandon(whose, key, owner="another server")))
+    assert api.ask("POST", "/jobs", JOB, headers={"Idempotency-Key": key}).status == 201
+    assert api.post("/jobs", JOB, 409)["code"] == "refused"
 
 
 def test_what_was_not_carried_out_is_looked_at_anew(api: Api) -> None:

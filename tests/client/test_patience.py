@@ -61,6 +61,7 @@ def test_what_is_safe_is_sent_again_and_nothing_else() -> None:
             assert played(any_, said(final)) == ([], said(final))
     running = said(409, retry_after="1")
     assert played(KEYED, running, GOOD) == ([1.0], GOOD)  # the same request is at work
+    assert played(KEYED, LOST, *[running] * 8, GOOD)[1] == GOOD  # however many tries that takes
     assert played(POST, running) == ([], running)
     assert played(KEYED, said(409)) == ([], said(409))
 

@@ -28,6 +28,7 @@ ONCE: Final = "x-fleetcron-shown-once"  # its answer has a secret, which is kept
 LOGIN: Final = "x-fleetcron-login"  # somebody may be trying keys
 HEADER: Final = "idempotency-key"
 REPLAYED: Final = "Idempotent-Replayed"
+IN_PROGRESS: Final = "in_progress"
 _LONGEST_QUERY: Final = 16 * 1024
 _KEPT_HEADERS: Final = ("content-type", "etag", "location")
 _SCHEMA: Final = {"schema": {"$ref": "#/components/schemas/Problem"}}
@@ -167,7 +168,8 @@ async def _once(context: Context, caller: Caller, request: Received, inner: Hand
         case Different():
             raise wrong_parameter("Idempotency-Key", "was used before, for another request", "choose a new one")
         case Running():
-            raise Problem(409, "the same request is at work", headers={"Retry-After": "1"})
+            detail = "the same request is at work: ask again under the same key, and its answer comes"
+            raise Problem(409, detail, headers={"Retry-After": "1"}, code=IN_PROGRESS)
         case Done(status, headers, body):
             return Response(body or b"", status, {**headers, REPLAYED: "true"})
         case New():
