@@ -121,6 +121,22 @@ def test_the_document_is_openapi_31_and_the_page_needs_no_network(api: Api) -> N
     assert api.ask("GET", "//docs/SOURCE").status == 404
 
 
+def test_the_document_says_which_headers_are_taken_and_which_are_needed(api: Api) -> None:
+    headers = {
+        operation["operationId"]: {
+            each["name"]: each["required"] for each in operation.get("parameters", ()) if each["in"] == "header"
+        }
+        for operations in api.get("//openapi.json")["paths"].values()
+        for operation in operations.values()
+    }
+    for name in ("replace_job", "patch_job", "delete_job"):
+        assert headers[name] == {"If-Match": True}
+    for name in ("create_job", "batch_jobs", "apply_files", "trigger_job", "pause_job", "finish_runs", "replay_run"):
+        assert headers[name] == {"Idempotency-Key": False}, name
+    for name in ("create_key", "begin_session", "get_job"):
+        assert headers[name] == {}
+
+
 def test_the_vendored_files_are_those_of_the_package() -> None:
     folder = files("fleetcron.api") / "swagger"
     said = dict(re.findall(r"^([0-9a-f]{64})  (\S+)$", (folder / "SOURCE").read_text(), re.MULTILINE))

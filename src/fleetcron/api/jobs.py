@@ -32,7 +32,7 @@ from fleetcron.views.jobs import COUNTED, job_json, line_json, stated_json, stee
 routes = router("jobs")
 TICKS: Final = 3
 _TRIES: Final = 50  # of a patch; each but the last means that somebody else's change was written meanwhile
-IfMatch = Annotated[str | None, Header(description="the ETag of the job as you know it, or *")]
+IfMatch = Annotated[str | None, Header(description="the ETag of the job as you know it, or *: 428 without")]
 
 
 @routes.get("/jobs", response_model=shapes.JobPage, summary="List jobs", **needs(Role.VIEWER))
