@@ -10,7 +10,7 @@ from fleetcron.api.job_patch import patched
 from fleetcron.api.jobs import the_job
 from fleetcron.model.definition import Definition
 from fleetcron.model.reading import read_job
-from fleetcron.scheduler.desk import Applied, Desk, Refusal
+from fleetcron.scheduler.desk import Applied, Condition, Desk, Refusal
 from tests.api.server import Api
 from tests.api.test_jobs import JOB
 
@@ -43,6 +43,29 @@ def test_a_patch_that_is_always_too_late_says_so(api: Api, monkeypatch: pytest.M
     tag = api.ask("GET", "/jobs/report").headers["etag"]
     api.patch("/jobs/report", {"pool": "reports"}, 412, headers={"If-Match": tag})
     assert api.get("/jobs/report")["definition"]["pool"] == "default"
+
+
+def test_a_job_that_somebody_else_deletes_meanwhile_is_not_there(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    delete, edit = Desk.delete, Desk.edit
+
+    async def delete_after(desk: Desk, tenant: str, name: str, *, only_if: Condition | None = None) -> Applied:
+        await delete(desk, tenant, name)
+        return await delete(desk, tenant, name, only_if=only_if)
+
+    async def edit_after(desk: Desk, definition: Definition, *, refuse: Refusal | None = None) -> Applied:
+        await delete(desk, definition.tenant, definition.name)
+        return await edit(desk, definition, refuse=refuse)
+
+    monkeypatch.setattr(Desk, "delete", delete_after)
+    monkeypatch.setattr(Desk, "edit", edit_after)
+    headers = {"If-Match": "*"}
+    for ask in (
+        lambda: api.delete("/jobs/report", 404, headers=headers),
+        lambda: api.patch("/jobs/report", {"priority": 1}, 404, headers=headers),
+        lambda: api.put("/jobs/report", JOB, 404, headers=headers),
+    ):
+        api.post("/jobs", JOB, 201)
+        assert ask()["detail"] == "there is no job report of tenant default"
 
 
 CRON = {"cron": "0 2 * * *", "timezone": "America/New_York", "dst_gap": "skip"}

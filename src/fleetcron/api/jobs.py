@@ -1,7 +1,7 @@
 """Jobs: create, list, get, replace, patch, delete."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any, Final
 
 from fastapi import Header, Response
@@ -15,6 +15,7 @@ from fleetcron.api.job_patch import patched
 from fleetcron.api.parameters import Cursor, JobBody, Limit, cursor_of, from_cursor
 from fleetcron.api.problems import Problem, not_found, wrong
 from fleetcron.api.routing import needs, router
+from fleetcron.errors import RefusedError
 from fleetcron.model.access import Role
 from fleetcron.model.definition import Definition
 from fleetcron.model.job import Job
@@ -165,7 +166,9 @@ async def delete_job(
         _refusal(if_match)(job)
         return True
 
-    return await ended_json(context, await context.desk(caller.actor).delete(own, name, only_if=still_the_same))
+    async with _while_it_is_there(context, own, name):
+        done = await context.desk(caller.actor).delete(own, name, only_if=still_the_same)
+    return await ended_json(context, done)
 
 
 # -- what the routes about one job share
@@ -230,8 +233,19 @@ async def _edited(
         if etag(job) != etag(line.job):
             raise _Moved
 
-    applied = await context.desk(caller.actor).edit(definition, refuse=refuse_other if as_seen else refuse)
+    async with _while_it_is_there(context, definition.tenant, definition.name):
+        applied = await context.desk(caller.actor).edit(definition, refuse=refuse_other if as_seen else refuse)
     return await answered(context, definition.tenant, definition.name, applied)
+
+
+@asynccontextmanager
+async def _while_it_is_there(context: Context, tenant: str, name: str) -> AsyncIterator[None]:
+    """If somebody else has deleted it meanwhile, it is 404 as for whoever comes later."""
+    try:
+        yield
+    except RefusedError:
+        await the_job(context, tenant, name)
+        raise
 
 
 def _needs_match(if_match: str | None) -> None:
