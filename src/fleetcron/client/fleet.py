@@ -174,7 +174,8 @@ class Keys(Noun[F]):
     ) -> Call[shapes.NewKey]:
         """`key` of the answer is shown this once. Never repeated by itself: its answer is kept nowhere."""
         said = {"expires_in": expires_in, "rate_per_minute": rate_per_minute}
-        return Call(body={"name": name, "role": role, "tenant": tenant, "pools": [*pools], **said})
+        whose = {} if tenant is None else {"tenant": tenant}  # null would be all tenants
+        return Call(body={"name": name, "role": role, "pools": [*pools], **said, **whose})
 
     @verb("POST", "/keys/{key_id}/revoke")
     def revoke(self, key_id: str, reason: str) -> Call[shapes.RevokedKey]:
