@@ -97,6 +97,14 @@ def test_mistakes_in_a_body_come_at_once_with_what_was_meant(api: Api) -> None:
     }
 
 
+def test_a_parameter_that_is_given_twice_is_refused(api: Api) -> None:
+    """One of them would win, and nobody could tell which."""
+    told = api.ask("GET", "/runs?state=dead&state=succeeded&job=a&tenant=x&tenant=x&tenant=y")
+    assert (told.status, told.places) == (422, ["state", "tenant"])
+    assert told.json["detail"] == "the parameter state is given 2 times"
+    assert told.json["errors"][1]["detail"] == "is given 3 times"
+
+
 def test_the_document_is_openapi_31_and_the_page_needs_no_network(api: Api) -> None:
     document = api.get("//openapi.json")
     assert document["openapi"].startswith("3.1.")
@@ -111,6 +119,22 @@ def test_the_document_is_openapi_31_and_the_page_needs_no_network(api: Api) -> N
         assert packed.headers.get("content-encoding") == ("gzip" if link != "docs/start.js" else None)
         assert len(packed.body) <= len(plain.body)
     assert api.ask("GET", "//docs/SOURCE").status == 404
+
+
+def test_the_document_says_which_headers_are_taken_and_which_are_needed(api: Api) -> None:
+    headers = {
+        operation["operationId"]: {
+            each["name"]: each["required"] for each in operation.get("parameters", ()) if each["in"] == "header"
+        }
+        for operations in api.get("//openapi.json")["paths"].values()
+        for operation in operations.values()
+    }
+    for name in ("replace_job", "patch_job", "delete_job"):
+        assert headers[name] == {"If-Match": True}
+    for name in ("create_job", "batch_jobs", "apply_files", "trigger_job", "pause_job", "finish_runs", "replay_run"):
+        assert headers[name] == {"Idempotency-Key": False}, name
+    for name in ("create_key", "begin_session", "get_job"):
+        assert headers[name] == {}
 
 
 def test_the_vendored_files_are_those_of_the_package() -> None:
@@ -134,7 +158,7 @@ def deep(levels: int) -> bytes:
         (b"\xff", 400, "not UTF-8"),
         (b"nan", 400, "not JSON"),
         (b'{"a": NaN}', 400, "no number"),
-        (b'{"a": ' + b"9" * 5000 + b"}", 400, "that can be read"),
+        (b'{"a": ' + b"9" * 5000 + b"}", 400, "a number of more than 4,300 digits: write it as a text"),
         (b'{"a": 1, "a": 2}', 422, "twice"),
         (deep(33), 422, "deeper than 32"),
         (deep(200_000), 422, "deeper than 32"),

@@ -98,6 +98,9 @@ def test_keys_are_made_listed_and_revoked(both: Api) -> None:
     boss.post("/keys", {"name": "x", "role": "viewer", "tenant": "shop"}, 404)
     boss.post("/keys", {"name": "w", "role": "worker", "pools": ["*"]}, 403)
     assert boss.post("/keys", {"name": "x", "role": "admin"}, 201)["tenant"] == "acme"
+    for_all = {"name": "all", "role": "viewer", "tenant": None}  # what is refused must not become another one silently
+    assert "leave tenant out" in boss.post("/keys", for_all, 403)["detail"]
+    assert both.post("/keys", for_all, 201)["tenant"] is None
     assert {each["tenant"] for each in boss.get("/keys")["keys"]} == {"acme"}
     boss.post(f"/keys/{listed[0]['key_id']}/revoke", {"reason": "x"}, 404)
     assert boss.post(f"/keys/{made['key_id']}/revoke", {"reason": "leaked"})["done"] == "revoked"

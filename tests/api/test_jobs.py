@@ -7,8 +7,10 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
+from fleetcron.api.context import digest
 from fleetcron.model.access import Role
-from tests.api.server import Api
+from tests.api.server import V1, Api
+from tests.store.floor import ok
 
 JOB: dict[str, Any] = {
     "name": "report",
@@ -175,18 +177,52 @@ def test_a_job_is_triggered_once_for_each_key(both: Api) -> None:
     ]
 
 
-def test_a_request_that_is_sent_twice_is_answered_alike_also_when_it_was_refused(api: Api) -> None:
-    for status in (201, 409):
-        key = {"Idempotency-Key": f"create-{status}"}
-        first, second = (api.ask("POST", "/jobs", JOB, headers=key) for _ in range(2))
-        assert (first.status, second.status) == (status, status)
-        assert first.body == second.body
-        assert first.headers.get("location") == second.headers.get("location")
-        assert "idempotent-replayed" not in first.headers
+def test_a_request_that_is_sent_twice_is_carried_out_once_and_answered_alike(api: Api) -> None:
+    key = {"Idempotency-Key": "create"}
+    first, second = (api.ask("POST", "/jobs", JOB, headers=key) for _ in range(2))
+    assert (first.status, second.status) == (201, 201)
+    assert first.body == second.body
+    assert first.headers["location"] == second.headers["location"]
+    assert ("idempotent-replayed" in first.headers, second.headers["idempotent-replayed"]) == (False, "true")
     assert len(api.get("/jobs")["jobs"]) == 1
     # of another key of the API it is another request
     other = api.key("bob", Role.OPERATOR)
-    assert api.ask("POST", "/jobs", JOB, key=other, headers={"Idempotency-Key": "create-201"}).status == 409
+    assert api.ask("POST", "/jobs", JOB, key=other, headers=key).status == 409
+
+
+def test_a_request_that_is_still_at_work_is_told_from_one_that_is_refused(api: Api) -> None:
+    store, key = api.store.idempotency, "01"
+    whose = api.get("/me")["key_id"]
+    asked = digest("POST", f"{V1}/jobs", b"", json.dumps(JOB).encode())
+    ok(api.do(store.begin(whose, key, asked, owner="another server")))
+    got = api.ask("POST", "/jobs", JOB, headers={"Idempotency-Key": key})
+    assert (got.status, got.json["code"], got.headers["retry-after"]) == (409, "in_progress", "1")
+    assert got.json["type"] == "urn:fleetcron:problem:in_progress"
+    ok(api.do(store.abandon(whose, key, owner="another server")))
+    assert api.ask("POST", "/jobs", JOB, headers={"Idempotency-Key": key}).status == 201
+    assert api.post("/jobs", JOB, 409)["code"] == "refused"
+
+
+def test_what_was_not_carried_out_is_looked_at_anew(api: Api) -> None:
+    """Whatever was in the way may be gone: a job that was not there, a name that was taken, a calendar."""
+
+    def asked(path: str, body: object, name: str) -> int:
+        got = api.ask("POST", path, body, headers={"Idempotency-Key": name})
+        assert "idempotent-replayed" not in got.headers
+        return got.status
+
+    assert asked("/jobs/report/trigger", {}, "t") == 404
+    assert asked("/jobs", {**JOB, "calendars": ["closed"]}, "c") == 409
+    api.post("/jobs", JOB, 201)
+    assert asked("/jobs", JOB, "j") == 409
+    assert asked("/jobs/report/trigger", {}, "t") == 202
+    api.delete("/jobs/report", headers={"If-Match": "*"})
+    assert asked("/jobs", JOB, "j") == 201
+    api.put("/calendars/closed", {"holidays": ["2027-01-16"]})
+    api.delete("/jobs/report", headers={"If-Match": "*"})
+    assert asked("/jobs", {**JOB, "calendars": ["closed"]}, "c") == 201
+    assert asked("/jobs", {"name": "other"}, "m") == 422
+    assert asked("/jobs", {**JOB, "name": "other"}, "m") == 201  # a mistake that was mended
 
 
 def test_backfill_next_and_stats(both: Api) -> None:

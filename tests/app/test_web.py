@@ -163,7 +163,7 @@ def test_only_connected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     async def scenario() -> None:
         status, told = await get(web, "/fleetcron/healthz")
-        assert (status, told["status"]) == (503, 503)
+        assert (status, told["status"], told["code"]) == (503, 503, "unavailable")
         assert "give the web application lifespan=app.lifespan" in told["detail"]
         life = partial(web.router.lifespan_context, web)
         with pytest.raises(StoreError, match=r"there is no database shop\.db yet"):

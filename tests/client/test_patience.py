@@ -11,9 +11,11 @@ import pytest
 
 from fleetcron import Client
 from fleetcron.client.address import address
-from fleetcron.client.errors import Refused, TooManyRequests, Unavailable
+from fleetcron.client.calls import FEW
+from fleetcron.client.errors import ApiError, Refused, TooManyRequests, Unavailable
+from fleetcron.client.jobs import Jobs
 from fleetcron.client.sse import Following
-from fleetcron.client.wire import Answer, Broken, Heard, Request, Sleep, Terms, Tries, exchange
+from fleetcron.client.wire import KEY_HEADER, Answer, Broken, Heard, Request, Sleep, Terms, Tries, exchange
 from fleetcron.errors import ConfigError
 from tests.api.server import Api
 from tests.client.faces import Asked
@@ -61,8 +63,31 @@ def test_what_is_safe_is_sent_again_and_nothing_else() -> None:
             assert played(any_, said(final)) == ([], said(final))
     running = said(409, retry_after="1")
     assert played(KEYED, running, GOOD) == ([1.0], GOOD)  # the same request is at work
+    assert played(KEYED, LOST, *[running] * 8, GOOD)[1] == GOOD  # however many tries that takes
     assert played(POST, running) == ([], running)
     assert played(KEYED, said(409)) == ([], said(409))
+
+
+def test_an_answer_that_was_too_long_to_be_kept_is_asked_for_without_the_key() -> None:
+    face = type("Face", (), {"terms": Terms()})()
+    gone = said(200, idempotent_replayed="true")
+    play = Jobs.batch.play(Jobs(face), [{"name": "j"}])
+    first = next(play)
+    again = play.send(gone)
+    assert isinstance(first, Request)
+    assert isinstance(again, Request)
+    assert (KEY_HEADER in first.headers, KEY_HEADER in again.headers) == (True, False)
+    with pytest.raises(StopIteration):
+        play.send(GOOD)
+    play = Jobs.batch.play(Jobs(face), [{"name": "j"}], mode="create")
+    next(play)
+    with pytest.raises(ApiError, match="it was carried out") as lost:  # asked again it would say that they exist
+        play.send(gone)
+    assert lost.value.code == "not_kept"
+    for many, has_key in ((FEW, True), (FEW + 1, False)):
+        sent = next(Jobs.batch.play(Jobs(face), [{"name": "j"}] * many))
+        assert isinstance(sent, Request)
+        assert (KEY_HEADER in sent.headers, sent.repeatable) == (has_key, True)
 
 
 def test_tries_and_waits_are_bounded() -> None:
@@ -138,6 +163,18 @@ def test_a_lost_answer_costs_nothing(server: Api, proxy: Proxy, connect: Callabl
         assert proxy.struck.is_set()
         after = [each["run_id"] for each in client.runs.list(job="j", state="planned")]
         assert (len(after), after[0]) == (before + 1, made["run_id"])
+    job = {"schedule": {"every": "1h"}, "run": {"command": ["true"]}}
+    told: dict[bytes, Callable[[], object]] = {  # of each the repeat says what the first one did
+        b"/jobs/batch": lambda: client.jobs.put({**job, "name": "put"})["done"],
+        b"/apply": lambda: client.apply([{**job, "name": "applied", "tenant": f"lost-{face}"}])["jobs"][0]["done"],
+        b"/backfill": lambda: client.jobs.backfill("j", "2027-01-15T05:30:00Z", "2027-01-15T06:30:00Z")["created"],
+    }
+    for path, ask in told.items():
+        proxy.at(path, Fault.LOSE_REPLY)
+        assert ask() in ("created", 1), path
+        assert proxy.struck.is_set()
+    client.jobs.delete("put")
+    client.jobs.delete("applied")
     proxy.at(b"DELETE", Fault.LOSE_REPLY)
     with pytest.raises(Unavailable):  # it may have been carried out, and a second one would say that there is no job
         client.jobs.delete("j")

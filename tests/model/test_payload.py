@@ -32,6 +32,7 @@ def test_the_limits_are_exact() -> None:
     assert problems(full) == []
     assert problems({"a": full["a"] + "x"})[0][1] == "larger than 256 KiB of JSON"
     assert problems({"a": "é" * 128 * 1024})[0][1] == "larger than 256 KiB of JSON"
+    assert problems({"a": "x" * 100}, 100)[0][1] == "larger than 100 bytes of JSON"
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,18 @@ async def trigger_makes_one_run_for_a_key(w: "World") -> None:
 
 
 @check
+async def trigger_says_what_is_wrong_with_a_key(w: "World") -> None:
+    for key, words in (
+        ("", "1 to 200"),
+        ("k" * 201, "1 to 200"),
+        ("a\0b", "NUL"),
+        ("a\ud800", "half a surrogate pair"),
+    ):
+        with pytest.raises(DefinitionError, match=words):
+            await w.store.steering.trigger(("default", "a"), None, actor="bob", key=key)
+
+
+@check
 async def trigger_asks_the_state_of_the_job(w: "World") -> None:
     """Paused and finished jobs can be triggered; cancelled and deleted ones never run again."""
     verb = w.store.steering.trigger

@@ -33,9 +33,10 @@ from fleetcron.api import (
 from fleetcron.api.context import Context
 from fleetcron.api.envelope import Envelope
 from fleetcron.api.problems import Problem, ProblemDetails
-from fleetcron.api.routing import LOGIN, ROLE, answer
+from fleetcron.api.routing import LOGIN, ONCE, ROLE, answer
 from fleetcron.api.session_cookie import CSRF_HEADER, NAME
 from fleetcron.model.access import Role
+from fleetcron.store.idempotency import LONGEST_KEY
 
 _ROUTERS: Final = (
     system.router,
@@ -60,6 +61,13 @@ _ROUTERS: Final = (
 _V1: Final = "/api/v1"
 _NUMBER: Final = re.compile("[0-9]{1,19}")
 _SESSION: Final = "of POST /session; whatever changes something needs its `csrf` too, as the header"
+_KEY: Final[dict[str, Any]] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "title": "Idempotency-Key", "minLength": 1, "maxLength": LONGEST_KEY},
+    "description": "asked again under the same key within 24 hours, it is carried out once and answered alike",
+}
 _ABOUT: Final = """Jobs, runs and everything around them.
 
 Errors are `application/problem+json` (RFC 9457): every mistake at once, each with a JSON pointer. Lists are cut into
@@ -145,9 +153,20 @@ def _described(app: FastAPI) -> dict[str, Any]:
         "session": {"type": "apiKey", "in": "cookie", "name": NAME, "description": f"{_SESSION} {CSRF_HEADER}"},
     }
     for operations in found["paths"].values():
-        for operation in operations.values():
+        for method, operation in operations.items():
             if ROLE in operation:
+                _describe_headers(method, operation)
                 only_key = operation[ROLE] == Role.WORKER or LOGIN in operation
                 operation["security"] = [{"key": []}] if only_key else [{"key": []}, {"session": []}]
     app.openapi_schema = found
     return found
+
+
+def _describe_headers(method: str, operation: dict[str, Any]) -> None:
+    """What holds for every route is read around it (`routing.py`); and a missing If-Match is 428, which whoever reads
+    parameters would make a 422. The document says both."""
+    if method == "post" and ONCE not in operation:
+        operation["parameters"] = [*operation.get("parameters", ()), _KEY]
+    for each in operation.get("parameters", ()):
+        if each["name"] == "if-match":
+            each.update(name="If-Match", required=True, schema={"type": "string", "title": "If-Match"})

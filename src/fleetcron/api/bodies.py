@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -33,8 +34,9 @@ def read_json(body: bytes, what: str = "the body") -> Any:
     except json.JSONDecodeError as error:
         where = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
         raise Problem(400, f"{what} is not JSON: {error.msg} ({where})") from None
-    except ValueError as error:  # a number of thousands of digits
-        raise Problem(400, f"{what} is not JSON that can be read: {error}") from None
+    except ValueError:
+        most = sys.get_int_max_str_digits()
+        raise Problem(400, f"{what} has a number of more than {most:,} digits: write it as a text") from None
     _check_depth(value)
     if twice:
         place, key = twice[0]

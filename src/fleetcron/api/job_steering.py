@@ -95,7 +95,7 @@ async def trigger_job(
     name: Name,
     body: Annotated[Trigger, Body(default_factory=Trigger)],
     tenant: Tenant = None,
-    idempotency_key_: Annotated[str | None, Header(alias="Idempotency-Key")] = None,
+    idempotency_key_: Annotated[str | None, Header(alias="Idempotency-Key", include_in_schema=False)] = None,
 ) -> dict[str, Any]:
     """Whatever its schedule says, also if it is paused. The run has an identity of its own, and never takes the place
     of a tick. With an `Idempotency-Key`, asking again gives the same run, even if the first server has died."""

@@ -1,7 +1,7 @@
 """Jobs: create, list, get, replace, patch, delete."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any, Final
 
 from fastapi import Header, Response
@@ -11,9 +11,11 @@ from fleetcron.api import job_shapes as shapes
 from fleetcron.api.access import Caller, Tenant, TheCaller, TheContext
 from fleetcron.api.context import Context
 from fleetcron.api.job_names import Name
+from fleetcron.api.job_patch import patched
 from fleetcron.api.parameters import Cursor, JobBody, Limit, cursor_of, from_cursor
 from fleetcron.api.problems import Problem, not_found, wrong
 from fleetcron.api.routing import needs, router
+from fleetcron.errors import RefusedError
 from fleetcron.model.access import Role
 from fleetcron.model.definition import Definition
 from fleetcron.model.job import Job
@@ -30,9 +32,8 @@ from fleetcron.views.jobs import COUNTED, job_json, line_json, stated_json, stee
 
 routes = router("jobs")
 TICKS: Final = 3
-_SHADOW: Final = "POST /jobs/{name}/hand-over ends a shadow, POST /jobs/{name}/shadow begins one"
-_KINDS: Final = ("python", "command", "http", "publish")
-IfMatch = Annotated[str | None, Header(description="the ETag of the job as you know it, or *")]
+_TRIES: Final = 50  # of a patch; each but the last means that somebody else's change was written meanwhile
+IfMatch = Annotated[str | None, Header(description="the ETag of the job as you know it, or *: 428 without")]
 
 
 @routes.get("/jobs", response_model=shapes.JobPage, summary="List jobs", **needs(Role.VIEWER))
@@ -135,22 +136,21 @@ async def patch_job(
     if_match: IfMatch = None,
 ) -> Response:
     """JSON Merge Patch (RFC 7396): what is not said stays, null takes the default. A `run` of another kind replaces the
-    old one whole."""
+    old one whole. An object for `schedule` changes the only entry that it has (`{"schedule": {"cron": "5 5 * * *"}}`
+    keeps the timezone), or replaces it by one of another kind; of several entries send the whole list. With
+    `If-Match: *` it is merged into whatever the job is at that moment: nothing that others change meanwhile is lost."""
     own = tenant_in(caller, tenant, body)
     line = await the_job(context, own, name)
     _needs_match(if_match)
     if body.get("name", name) != name:
         raise wrong("/name", f"is not {name}: a job keeps its name")
-    before = line.job.definition.as_document()
-    if "shadow" in body and (body["shadow"] or False) != before["shadow"]:
-        raise wrong("/shadow", f"is {json.dumps(before['shadow'])}: a change of fields leaves it so", _SHADOW)
-    if "type" in body:
-        before.pop("derived", None)  # it is chosen from now on
-    if not _kinds(body.get("run")) <= _kinds(before["run"]):
-        before.pop("run")
-    merged = _merged(before, body)
-    definition = await defined(context, {**merged, "tenant": own, "name": name})
-    return await _edited(context, caller, definition, line, if_match)
+    for _ in range(_TRIES):
+        merged = patched(line.job.definition.as_document(), body)
+        definition = await defined(context, {**merged, "tenant": own, "name": name})
+        with suppress(_Moved):
+            return await _edited(context, caller, definition, line, if_match, as_seen=True)
+        line = await the_job(context, own, name)
+    raise Problem(409, "other changes of the same job do not end; try again")
 
 
 @routes.delete("/jobs/{name}", response_model=shapes.EndedJob, summary="Delete a job", **needs(Role.OPERATOR))
@@ -166,7 +166,9 @@ async def delete_job(
         _refusal(if_match)(job)
         return True
 
-    return await ended_json(context, await context.desk(caller.actor).delete(own, name, only_if=still_the_same))
+    async with _while_it_is_there(context, own, name):
+        done = await context.desk(caller.actor).delete(own, name, only_if=still_the_same)
+    return await ended_json(context, done)
 
 
 # -- what the routes about one job share
@@ -209,13 +211,41 @@ async def ended_json(context: Context, applied: Applied) -> dict[str, Any]:
     return {**steered_json(applied), "not_started": sum(not run.started for run in left)}
 
 
+class _Moved(Exception):
+    """Somebody else has changed the job since it was read."""
+
+
 async def _edited(
-    context: Context, caller: Caller, definition: Definition, line: JobLine, if_match: str | None
+    context: Context,
+    caller: Caller,
+    definition: Definition,
+    line: JobLine,
+    if_match: str | None,
+    *,
+    as_seen: bool = False,
 ) -> Response:
+    """`as_seen`: the definition was made from what was read, and means nothing for any other revision."""
     refuse = _refusal(if_match)
     refuse(line.job)
-    applied = await context.desk(caller.actor).edit(definition, refuse=refuse)
+
+    def refuse_other(job: Job) -> None:
+        refuse(job)
+        if etag(job) != etag(line.job):
+            raise _Moved
+
+    async with _while_it_is_there(context, definition.tenant, definition.name):
+        applied = await context.desk(caller.actor).edit(definition, refuse=refuse_other if as_seen else refuse)
     return await answered(context, definition.tenant, definition.name, applied)
+
+
+@asynccontextmanager
+async def _while_it_is_there(context: Context, tenant: str, name: str) -> AsyncIterator[None]:
+    """If somebody else has deleted it meanwhile, it is 404 as for whoever comes later."""
+    try:
+        yield
+    except RefusedError:
+        await the_job(context, tenant, name)
+        raise
 
 
 def _needs_match(if_match: str | None) -> None:
@@ -248,19 +278,3 @@ def tenant_in(caller: Caller, asked: str | None, body: dict[str, Any]) -> str:
     if said is not None and asked is not None and said != asked:
         raise wrong("/tenant", f"is not {asked}, which the parameter tenant says")
     return caller.tenant(asked if said is None else said)
-
-
-def _kinds(run: object) -> set[str]:
-    return {kind for kind in _KINDS if isinstance(run, dict) and run.get(kind) is not None}
-
-
-def _merged(before: Any, patch: Any) -> Any:
-    if not isinstance(patch, dict):
-        return patch
-    found = dict(before) if isinstance(before, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            found.pop(key, None)
-        else:
-            found[key] = _merged(found.get(key), value)
-    return found

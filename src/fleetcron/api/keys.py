@@ -1,6 +1,6 @@
 """API keys: create, list, revoke. Nobody makes a key that sees more than his own."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import Path
 from pydantic import Field
@@ -19,12 +19,13 @@ from fleetcron.views.asking import answer
 from fleetcron.views.keys import key_json
 
 routes = router("access")
+_TENANT: Final = "that of the key that asks unless given; null is all tenants, for a key of all tenants to make"
 
 
 class CreateKey(Asked):
     name: Words = Field(max_length=200)
     role: Annotated[Role, Field(strict=False)]
-    tenant: Words | None = Field(default=None, description="null: that of the key that asks")
+    tenant: Words | None = Field(default=None, description=_TENANT)
     pools: list[Words] = Field(
         default=[], max_length=100, description="of a worker: where it may claim; * is every pool"
     )
@@ -47,6 +48,10 @@ async def create_key(context: TheContext, caller: TheCaller, body: CreateKey) ->
     """It is shown this once. A key of one tenant makes keys of that tenant; workers are made by an admin of all."""
     lasts_ms = None if body.expires_in is None else duration_ms(body.expires_in)
     tenant = caller.credential.tenant if body.tenant is None else body.tenant
+    if body.tenant is None and "tenant" in body.model_fields_set and tenant is not None:
+        raise Problem(
+            403, f"a key of all tenants is not for one of {tenant} to make: leave tenant out for one of its own"
+        )
     wish = KeyWish(body.name, body.role, tenant, tuple(dict.fromkeys(body.pools)), lasts_ms, body.rate_per_minute)
     if not caller.sees(tenant):
         raise not_found(f"tenant {tenant}")

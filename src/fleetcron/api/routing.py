@@ -1,6 +1,7 @@
 """What happens around every route: who asks, which parameters there are, and requests that are sent twice."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final, get_args
 
@@ -27,6 +28,7 @@ ONCE: Final = "x-fleetcron-shown-once"  # its answer has a secret, which is kept
 LOGIN: Final = "x-fleetcron-login"  # somebody may be trying keys
 HEADER: Final = "idempotency-key"
 REPLAYED: Final = "Idempotent-Replayed"
+IN_PROGRESS: Final = "in_progress"
 _LONGEST_QUERY: Final = 16 * 1024
 _KEPT_HEADERS: Final = ("content-type", "etag", "location")
 _SCHEMA: Final = {"schema": {"$ref": "#/components/schemas/Problem"}}
@@ -135,6 +137,12 @@ def _check_head(request: Request, known: frozenset[str]) -> None:
             for name in unknown
         ]
         raise Problem(422, f"unknown parameter {unknown[0][:100]!r}", errors=errors)
+    times = Counter(name for name, _ in request.query_params.multi_items())
+    twice = [name for name, number in times.items() if number > 1]  # no route takes a list there
+    if twice:
+        hint = "send it once: to ask for several values, ask several times"
+        told = [{"parameter": name, "detail": f"is given {times[name]} times", "hint": hint} for name in twice]
+        raise Problem(422, f"the parameter {twice[0]} is given {times[twice[0]]} times", errors=told)
 
 
 def _check_media(request: Request) -> None:
@@ -160,7 +168,8 @@ async def _once(context: Context, caller: Caller, request: Received, inner: Hand
         case Different():
             raise wrong_parameter("Idempotency-Key", "was used before, for another request", "choose a new one")
         case Running():
-            raise Problem(409, "the same request is at work", headers={"Retry-After": "1"})
+            detail = "the same request is at work: ask again under the same key, and its answer comes"
+            raise Problem(409, detail, headers={"Retry-After": "1"}, code=IN_PROGRESS)
         case Done(status, headers, body):
             return Response(body or b"", status, {**headers, REPLAYED: "true"})
         case New():
@@ -169,7 +178,7 @@ async def _once(context: Context, caller: Caller, request: Received, inner: Hand
         response = await inner(request)
     except Exception as error:
         response = answer(request, error)
-    if response.status_code >= 500:
+    if response.status_code >= 300:  # nothing was done, and why not may be over in a moment: 404, 409, 503
         await context.store.idempotency.abandon(caller.key_id, key, owner=owner)
     else:
         kept = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}

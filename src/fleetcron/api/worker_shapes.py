@@ -128,14 +128,16 @@ class End(Asked):
 
 class Finish(Asked):
     ends: list[End] = Field(min_length=1, max_length=MOST)
-    again: bool = Field(default=False, description="the reply to the first time was lost")
+    again: bool = Field(
+        default=False, description="the reply to the first time was lost: what is not held any more is no event then"
+    )
 
 
 class EndDone(Shown):
     run_id: int
     attempt: int
     accepted: bool = Field(description="false: it was no longer held, and nothing was changed")
-    state: str | None
+    state: str | None = Field(description="of the run: what it became, or is by now if this end was sent before")
 
 
 class Finished(Shown):

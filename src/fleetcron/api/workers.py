@@ -12,6 +12,7 @@ from fastapi import Path
 
 from fleetcron.api import worker_shapes as shapes
 from fleetcron.api.access import Caller, TheCaller, TheContext
+from fleetcron.api.context import Context
 from fleetcron.api.problems import Problem, not_found, wrong
 from fleetcron.api.routing import needs, router
 from fleetcron.executors.verdicts import written
@@ -84,18 +85,31 @@ async def finish_runs(
         ended.append(Ended(end.run_id, end.attempt, outcome, started_ms, finished_ms, result, end.log_bytes))
     settle = settling(errands, context.chance)
     done = await answer(lambda: context.store.attempts.finish(worker_id, ended, settle, again=body.again))
+    states = {run_id: become.state.value for run_id, become in done.transitions.items()}
+    for end in body.ends:
+        if end.run_id not in states and (state := await _accepted_before(context, worker_id, end)) is not None:
+            states[end.run_id] = state
     return {
         "now": instant_json(done.now_ms),
         "ends": [
             {
                 "run_id": end.run_id,
                 "attempt": end.attempt,
-                "accepted": end.run_id in done.transitions,
-                "state": done.transitions[end.run_id].state.value if end.run_id in done.transitions else None,
+                "accepted": end.run_id in states,
+                "state": states.get(end.run_id),
             }
             for end in body.ends
         ],
     }
+
+
+async def _accepted_before(context: Context, worker_id: str, end: shapes.End) -> str | None:
+    """The state of the run now, if this very end was written when it was sent the first time."""
+    for past in await context.store.past_attempts.of_run(end.run_id):
+        if (past.attempt, past.node_id, past.outcome) == (end.attempt, worker_id, end.outcome):
+            found = await context.store.history.run(end.run_id)
+            return None if found is None else found.line.run.state.value
+    return None
 
 
 @routes.post(

@@ -153,7 +153,15 @@ async def _lifespan_alone(app: Fleetcron, receive: Receive, send: Send) -> None:
 
 
 async def _refuse(send: Send) -> None:
-    body = json.dumps({"type": "about:blank", "title": "Service Unavailable", "status": 503, "detail": _NOT_YET})
+    told = {
+        "type": "urn:fleetcron:problem:unavailable",
+        "title": "It cannot be done now",
+        "status": 503,
+        "code": "unavailable",
+        "detail": _NOT_YET,
+        "request_id": "",
+    }  # as the API says it, which is not there yet
+    body = json.dumps(told)
     headers = [(b"content-type", b"application/problem+json"), (b"retry-after", b"1")]
     await send({"type": "http.response.start", "status": 503, "headers": headers})
     await send({"type": "http.response.body", "body": body.encode()})

@@ -8,13 +8,13 @@ written twice.
 import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import update_wrapper
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 from urllib.parse import quote, urlencode
 
-from fleetcron.client.errors import Refused
+from fleetcron.client.errors import ApiError, Refused
 from fleetcron.client.sse import Following
 from fleetcron.client.values import plain, text
 from fleetcron.client.wire import KEY_HEADER, REPLAYED, Play, Request, Terms, exchange
@@ -24,12 +24,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 V1: Final = "/api/v1"
 PAGE: Final = 200  # what one answer of a list has, unless somebody wants fewer
+FEW: Final = 500  # documents whose answer the server keeps for a day; of more it would keep megabytes
+_NOT_KEPT: Final = "it was carried out, and the answer was lost: it is too long to be kept"
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
     """What a call sends, beside its route; its answer is a `T`. `lines` are documents for NDJSON. `once`: it gets an
-    Idempotency-Key, so that it can be repeated. `replayed` makes the result of an answer that was given before."""
+    Idempotency-Key, so that it can be repeated and is answered alike. `repeatable`: it can be repeated without one, and
+    the answer then is about the second time. `replayed` makes the result of an answer that was given before."""
 
     path: Mapping[str, object] = field(default_factory=dict)
     query: Mapping[str, object] = field(default_factory=dict)
@@ -114,11 +117,16 @@ class Verb(Generic[P, T]):
     def under(self, terms: Terms, noun: Any, *args: P.args, **kwargs: P.kwargs) -> Play[T]:
         """The same under other terms than those of the client."""
         call = self.describe(noun, *args, **kwargs)
-        answer = yield from exchange(self.route.request(call), terms, chance)
+        request = self.route.request(call)
+        answer = yield from exchange(request, terms, chance)
+        was_replayed = answer.headers.get(REPLAYED) == "true"
+        if was_replayed and not answer.body:
+            if not call.repeatable:
+                raise ApiError(_NOT_KEPT, status=answer.status, code="not_kept", hint="look at what is there now")
+            headers = {name: value for name, value in request.headers.items() if name != KEY_HEADER}
+            answer = yield from exchange(replace(request, headers=headers), terms, chance)
         found: T = answer.document()
-        if call.replayed is not None and answer.headers.get(REPLAYED) == "true":
-            return call.replayed(found)
-        return found
+        return call.replayed(found) if call.replayed is not None and was_replayed else found
 
     @overload
     def __get__(self, noun: None, owner: Any) -> "Verb[P, T]": ...

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from fleetcron.client import fleet_shapes as shapes
 from fleetcron.client import job_shapes, run_shapes
-from fleetcron.client.calls import Call, F, Noun, verb, walk
+from fleetcron.client.calls import FEW, Call, F, Noun, verb, walk
 from fleetcron.client.values import Instant
 from fleetcron.client.values import document as sent
 
@@ -174,7 +174,8 @@ class Keys(Noun[F]):
     ) -> Call[shapes.NewKey]:
         """`key` of the answer is shown this once. Never repeated by itself: its answer is kept nowhere."""
         said = {"expires_in": expires_in, "rate_per_minute": rate_per_minute}
-        return Call(body={"name": name, "role": role, "tenant": tenant, "pools": [*pools], **said})
+        whose = {} if tenant is None else {"tenant": tenant}  # null would be all tenants
+        return Call(body={"name": name, "role": role, "pools": [*pools], **said, **whose})
 
     @verb("POST", "/keys/{key_id}/revoke")
     def revoke(self, key_id: str, reason: str) -> Call[shapes.RevokedKey]:
@@ -200,7 +201,9 @@ class System(Noun[F]):
         `managed_by`, `prune` says what becomes of jobs of this manager that are neither among them nor named in
         `besides` ("tenant/name"): those that are sent in another call. 20,000 jobs and 16 MiB at most in one."""
         said = {"managed_by": managed_by, "prune": prune, "dry_run": dry_run, **_besides(besides)}
-        return Call(body={**_documents(jobs, calendars), **said}, repeatable=True)
+        wished = _documents(jobs, calendars)
+        once = not dry_run and sum(map(len, wished.values())) <= FEW
+        return Call(body={**wished, **said}, once=once, repeatable=True)
 
     @verb("POST", "/plan")
     def plan(

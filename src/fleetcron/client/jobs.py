@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from fleetcron.client import job_shapes as shapes
 from fleetcron.client import run_shapes
-from fleetcron.client.calls import Call, F, Noun, Story, verb, walk
+from fleetcron.client.calls import FEW, Call, F, Noun, Story, verb, walk
 from fleetcron.client.values import Instant
 from fleetcron.client.values import document as sent
 from fleetcron.client.wire import Play
@@ -77,7 +77,8 @@ class Jobs(Noun[F]):
     def patch(
         self, name: str, fields: Mapping[str, Any], *, tenant: str | None = None, if_match: str = "*"
     ) -> Call[shapes.Job]:
-        """JSON Merge Patch: what is not said stays, None takes the default."""
+        """JSON Merge Patch: what is not said stays, None takes the default. An object for `schedule` changes its only
+        entry; of several, send the list."""
         return Call(
             {"name": name}, {"tenant": self.of(tenant)}, sent(fields, "a change"),
             headers={"If-Match": if_match}, repeatable=if_match == "*",
@@ -142,7 +143,7 @@ class Jobs(Noun[F]):
     ) -> Call[shapes.Backfilled]:
         """Runs for the ticks in [since, until) that have none; until now unless said otherwise."""
         said = {"from": since, "to": until, "dry_run": dry_run, **({} if limit is None else {"limit": limit})}
-        return Call({"name": name}, {"tenant": self.of(tenant)}, said, repeatable=True)
+        return Call({"name": name}, {"tenant": self.of(tenant)}, said, once=not dry_run, repeatable=True)
 
     @verb("POST", "/jobs/batch")
     def batch(
@@ -154,7 +155,8 @@ class Jobs(Noun[F]):
     ) -> Call[shapes.Batch]:
         """Many jobs, and a result for each: what can be written is. 20,000 at most in one call."""
         lines = [sent(each) for each in documents]
-        return Call(query={"tenant": self.of(tenant), "mode": mode}, lines=lines, repeatable=mode == "upsert")
+        query = {"tenant": self.of(tenant), "mode": mode}
+        return Call(query=query, lines=lines, once=len(lines) <= FEW, repeatable=mode == "upsert")
 
     @verb("GET", "/jobs/{name}/next")
     def next(

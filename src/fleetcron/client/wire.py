@@ -121,7 +121,7 @@ class Tries:
         seconds = pause(request, heard, self._terms, self._number, self._chance())
         if self._terms.tries is None:
             self._waited += heard.lost_s if isinstance(heard, Broken) else 0.0
-        elif self._number >= self._terms.tries:
+        elif self._number >= self._terms.tries and not _is_at_work(request, heard):
             return None
         if seconds is None or self._waited + seconds > self._terms.patience:
             return None
@@ -164,14 +164,18 @@ def pause(request: Request, heard: Heard, terms: Terms, tries: int, chance: floa
     if isinstance(heard, Broken):
         return ours if repeatable or not heard.sent else None
     said = retry_after(heard.headers)
-    again = (
-        heard.status == 429
-        or (heard.status in _PASSING and repeatable)
-        or (heard.status == 409 and said is not None and KEY_HEADER in request.headers)  # the same request is at work
-    )
+    again = heard.status == 429 or (heard.status in _PASSING and repeatable) or _is_at_work(request, heard)
     if not again:
         return None
     return ours if said is None else max(said, ours)
+
+
+def _is_at_work(request: Request, heard: Heard) -> bool:
+    """The answer to its first sending is still being made (409 `in_progress`), and will be given to whoever asks again:
+    patience alone ends that. No other 409 says when to come back."""
+    if isinstance(heard, Broken) or KEY_HEADER not in request.headers:
+        return False
+    return heard.status == 409 and retry_after(heard.headers) is not None
 
 
 def is_passing(error: ApiError) -> bool:

@@ -119,4 +119,5 @@ def _is_encodable(text: str) -> bool:
 
 
 def _too_large(max_bytes: int) -> Problem:
-    return (), f"larger than {max_bytes // 1024} KiB of JSON", "store the data elsewhere and give its address"
+    most = f"{max_bytes:,} bytes" if max_bytes % 1024 else f"{max_bytes // 1024:,} KiB"
+    return (), f"larger than {most} of JSON", "store the data elsewhere and give its address"
