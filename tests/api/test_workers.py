@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from fleetcron.model.access import Role
 from tests.api.server import Api
 from tests.api.test_jobs import MINUTELY
 from tests.api.test_runs import events
+from tests.store.floor import ok
 
 EXAMPLES = Path(__file__).parents[2] / "examples/workers"
 HELLO: dict[str, Any] = {
@@ -184,6 +186,32 @@ def test_a_worker_that_waits_gets_what_comes(api: Api) -> None:
     asked = threaded(lambda: worker.post(f"{me}/claim", {"pool": "reports", "wait_s": 20}))
     api.post("/jobs/hello/trigger", status=202)
     assert len(asked()["runs"]) == 1
+
+
+@pytest.mark.parametrize(("end", "batch"), [("revoked", None), ("expired", "b1")])
+def test_a_key_that_ends_while_its_worker_waits_gets_nothing(api: Api, end: str, batch: str | None) -> None:
+    """The run comes after the end of the key, and is still there for another worker."""
+    api.post("/jobs", HELLO, 201)
+    worker, me = joined(api, "reports", lasts_ms=1_000)
+    waits = threading.Event()
+    looks = api.store.queue.has_work
+
+    async def look(pool: str) -> bool:
+        waits.set()
+        return await looks(pool)
+
+    api.store.queue.has_work = look  # type: ignore[method-assign]
+    asked = threaded(lambda: worker.post(f"{me}/claim", {"pool": "reports", "wait_s": 20, "batch": batch}, 401))
+    assert waits.wait(30)
+    if end == "revoked":
+        ok(api.do(api.store.keys.revoke(str(worker._key).split("_")[1], "leaked", actor="test")))
+    else:
+        api.do(api.floor.clock.advance(1_000))
+    run_id = api.post("/jobs/hello/trigger", status=202)["run_id"]
+    assert end in asked()["detail"]
+    other, she = joined(api, "reports", 3)
+    [run] = other.post(f"{she}/claim", {"pool": "reports"})["runs"]
+    assert (run["run_id"], run["attempt"]) == (run_id, 1)
 
 
 def threaded(work: Any) -> Any:
