@@ -19,6 +19,7 @@ from fleetcron.store.sessions import Session
 OPEN_HEADER: Final = "Fleetcron-Open-Access"
 OPEN_WORDS: Final = "no API key exists: everybody on this machine is admin; fleetcron keys create NAME --role admin"
 _NOBODY: Final = Credential("-", "nobody", Role.ADMIN, pools=(EVERY_POOL,))
+_FORWARDING: Final = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="fleetcron"'}
 
 
@@ -151,6 +152,7 @@ async def _without_key(
 ) -> Caller:
     if not context.open_to_all or await _has_keys(context):
         raise Problem(401, why, headers=_CHALLENGE)
+    _refuse_forwarded(request)
     _refuse_other_sites(request)
     request.scope["fleetcron.headers"].append((OPEN_HEADER, OPEN_WORDS))
     return Caller(_NOBODY, is_open=True)
@@ -170,6 +172,16 @@ def _refuse_other_sites(request: Request) -> None:
         raise Problem(403, f"without a key only names of this machine are served, not {host[:100]!r}")
     if session_cookie.is_of_another_site(request):
         raise Problem(403, "without a key other sites are not served")
+
+
+def _refuse_forwarded(request: Request) -> None:
+    """A proxy on this machine asks from this machine, for whoever is beyond it: maybe for the internet."""
+    if (header := next((name for name in _FORWARDING if name in request.headers), None)) is not None:
+        raise Problem(
+            403,
+            f"this request came through a proxy ({header}), and without a key only this machine is served: create a "
+            "key (fleetcron keys create NAME --role admin) and send it: Authorization: Bearer fck_…",
+        )
 
 
 def _name_of(host: str) -> str:
