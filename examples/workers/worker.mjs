@@ -10,17 +10,20 @@ async function askOnce(method, path, body = {}, timeout_ms = 40_000) {
   const signal = AbortSignal.timeout(timeout_ms);
   const response = await fetch(`${api}/api/v1${path}`, { method, headers, body: JSON.stringify(body), signal });
   const answer = await response.json();
-  if (!response.ok) throw Object.assign(new Error(answer.detail), { status: response.status });
+  const again_s = Number(response.headers.get("Retry-After"));
+  if (!response.ok) throw Object.assign(new Error(answer.detail), { status: response.status, again_s });
   return answer;
 }
+
+const isFinal = ({ status }) => status < 500 && status !== 429; // 429: too often, and when to come back
 
 async function ask(method, path, body) { // a server may be away for a moment; the heartbeat says when that is too long
   for (;;) {
     try {
       return await askOnce(method, path, body);
     } catch (error) {
-      if (error.status < 500) throw error;
-      await new Promise((again) => setTimeout(again, 1000));
+      if (isFinal(error)) throw error;
+      await new Promise((again) => setTimeout(again, 1000 * (error.again_s || 1)));
     }
   }
 }
@@ -56,12 +59,22 @@ setInterval(async () => {
     await askOnce("POST", `/workers/${me}/heartbeat`, {}, joined.heartbeat_ms / 2);
     until = sent + joined.lease_ms;
   } catch (error) {
-    if (error.status < 500 || performance.now() + joined.heartbeat_ms > until) process.exit(1);
+    if (isFinal(error) || performance.now() + joined.heartbeat_ms > until) process.exit(1);
   }
 }, joined.heartbeat_ms / 2).unref();
+let stopping = false;
+async function leave() { // who has left gets nothing from a claim that still waits; who holds a run ends it first
+  stopping = true;
+  try {
+    await askOnce("DELETE", `/workers/${me}`, {}, 5_000);
+    process.exit(0);
+  } catch {} // refused: it holds a run, and leaves after it
+}
+process.on("SIGTERM", leave);
 console.log(`${me} waits for work`);
-for (;;) {
+while (!stopping) {
   const batch = crypto.randomUUID(); // asked again: the same runs
   const { runs } = await ask("POST", `/workers/${me}/claim`, { pool, room: 1, wait_s: 20, batch });
   for (const run of runs) await perform(me, run);
 }
+await leave();

@@ -51,6 +51,7 @@ KINDS: Final[Mapping[str, str]] = {
     "session_ended": "somebody logged out of the dashboard",
     "schema_migrated": "the tables were brought to a new version",
 }
+OF_KEYS: Final = ("key_created", "key_revoked", "session_began", "session_ended")  # of the tenant in their detail
 
 
 @dataclass(frozen=True, slots=True)

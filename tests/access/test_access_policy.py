@@ -1,5 +1,6 @@
 """What a key allows, whom it lets see, and how often it may ask: for any key and any order of requests."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from fleetcron.policy.access import (
     NO_SUCH_KEY,
     NOT_FOUND,
     Limiter,
+    Places,
     Rate,
     Refusal,
     Uses,
@@ -229,6 +231,34 @@ def test_the_limiter_counts_each_key_for_itself() -> None:
     assert [limiter.take("c", 6, NOW).allowed for _ in range(2)] == [True, False]
     assert not limiter.take("a", None, NOW + 4_999).allowed
     assert limiter.take("a", None, NOW + 5_000).allowed
+
+
+def test_places_are_shared_out_by_key_by_tenant_and_in_all() -> None:
+    places = Places(most=12, each=2)
+    acme = [Credential(f"a{number}", "a", Role.VIEWER, "acme") for number in range(3)]
+    fleet = [Credential(f"f{number}", "f", Role.VIEWER) for number in range(6)]
+
+    def taken(*keys: Credential) -> list[str | None]:
+        said = []
+        for key in keys:
+            said.append(places.full(key))
+            if said[-1] is None:
+                leaving.append(places.take(key))
+        return list(said)
+
+    leaving: list[Callable[[], None]] = []
+    assert taken(acme[0], acme[0], acme[0]) == [None, None, "key"]
+    assert taken(acme[1], acme[1], acme[2]) == [None, "tenant", "tenant"]  # a quarter, with however many keys
+    assert taken(*fleet[:4], *fleet[:4], fleet[4], fleet[5]) == [None] * 9 + ["node"]
+    assert taken(fleet[0]) == ["key"]
+    leaving[0]()
+    leaving[0]()  # once more is harmless
+    assert len(places) == 11
+    assert taken(acme[2], fleet[5]) == [None, "node"]
+    for leave in leaving:
+        leave()
+    assert len(places) == 0
+    assert taken(acme[1]) == [None]
 
 
 def test_the_limiter_keeps_only_so_many() -> None:

@@ -43,6 +43,18 @@ def test_no_page_of_another_site_may_use_a_first_try(bare: Api, headers: dict[st
     assert bare.get("/me", headers={"Origin": bare.url, "Host": own, "Sec-Fetch-Site": "same-origin"})
 
 
+def test_nobody_comes_through_a_proxy_without_a_key(bare: Api) -> None:
+    """It asks from this machine, for whoever is beyond it."""
+    ways = {"Forwarded": "for=203.0.113.9", "X-Forwarded-For": "203.0.113.9", "X-Forwarded-Host": "localhost",
+            "X-Real-IP": "203.0.113.9", "Via": "1.1 proxy"}  # fmt: skip
+    for name, value in ways.items():
+        refused = bare.get("/me", 403, headers={name: value})
+        assert f"({name})" in refused["detail"], name
+        assert "fleetcron keys create" in refused["detail"]
+    key = bare.key("ann")
+    assert bare.get("/me", key=key, headers=ways)["name"] == "ann"
+
+
 def test_an_address_that_others_can_reach_needs_a_key() -> None:
     with pytest.raises(RefusedError, match="there is no key yet"), serving(":memory:", listen="0.0.0.0:0"):
         pass

@@ -3,10 +3,15 @@
 import http.client
 import json
 import threading
+from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
+from fleetcron.api import run_log
 from fleetcron.model.access import Role
+from fleetcron.policy.access import Places
 from fleetcron.scheduler.gaps import fill_gaps
 from fleetcron.scheduler.tables import Tables
 from fleetcron.store.claims import Claimed
@@ -104,16 +109,16 @@ def test_the_log_of_a_run_and_its_live_tail(both: Api) -> None:
     listening.join(30)
     assert [(kind, place) for kind, place, _ in heard] == [("log", "1.0"), ("log", "1.1"), ("end", "")]
     assert json.loads(heard[1][2])["text"] == "two ☂\n"
-    assert both.context.streams == 0
+    assert len(both.context.streams) == 0
     assert [each[:2] for each in events(both, f"/runs/{run.run_id}/log/stream", "1.0")] == [("log", "1.1"), ("end", "")]
 
 
-def events(api: Api, path: str, last: str | None) -> Any:
+def events(api: Api, path: str, last: str | None, **more: str) -> Any:
     """Server-sent events: kind, id and data of each, as they come."""
     place = urlsplit(api.url)
     assert place.hostname is not None
     connection = http.client.HTTPConnection(place.hostname, place.port, timeout=30)
-    headers = {"Authorization": f"Bearer {api._key}", **({} if last is None else {"Last-Event-ID": last})}
+    headers = {**(more or {"Authorization": f"Bearer {api._key}"}), **({} if last is None else {"Last-Event-ID": last})}
     try:
         connection.request("GET", f"/api/v1{path}", headers=headers)
         response = connection.getresponse()
@@ -143,6 +148,65 @@ def test_a_server_that_ends_does_not_wait_for_its_readers(api: Api) -> None:
 
     api.do(close())
     assert list(stream) == []
+
+
+def followed(api: Api) -> str:
+    """The path of the log of a run that goes on, with a piece in it."""
+    api.post("/jobs", MINUTELY, 201)
+    [run] = worked(api, "run")
+    ok(api.do(api.store.output.append("n", [Chunk(run.run_id, run.attempt, 0, "x")])))
+    return f"/runs/{run.run_id}/log/stream"
+
+
+def test_a_stream_ends_with_the_key_or_the_session(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = followed(api)
+    soon = api.acting(api.key("soon", Role.VIEWER, lasts_ms=1_000))
+    leaky = api.acting(api.key("leaky", Role.VIEWER))
+    login = api.ask("POST", "/session", key=api.key("eve", Role.VIEWER))
+    cookie = login.headers["set-cookie"].partition(";")[0]
+    readers = [events(soon, path, None), events(leaky, path, None), events(api, path, None, Cookie=cookie)]
+    staying = events(api, path, None)
+    assert [next(each)[0] for each in (*readers, staying)] == ["log"] * 4
+    api.do(api.floor.clock.advance(1_000))
+    ok(api.do(api.store.keys.revoke(str(leaky._key).split("_")[1], "leaked", actor="test")))
+    csrf = {"Cookie": cookie, "Fleetcron-CSRF": login.json["csrf"]}
+    assert api.acting(None).delete("/session", headers=csrf) == {"ended": True}
+    monkeypatch.setattr(run_log, "LOOK_EVERY_S", 0.01)
+    ok(api.do(api.store.output.append("n", [Chunk(int(path.split("/")[2]), 1, 1, "secret")])))
+    said = [next(each) for each in readers]
+    assert [kind for kind, _, _ in said] == ["refused"] * 3
+    assert [list(each) for each in readers] == [[]] * 3
+    details = [json.loads(each[2])["detail"] for each in said]
+    assert ["has expired" in details[0], "was revoked" in details[1], "session has ended" in details[2]] == [True] * 3
+    assert next(staying)[0] == "log"
+    staying.close()
+
+
+def test_nobody_keeps_all_streams_for_himself(api: Api) -> None:
+    path = followed(api)
+    api.context.streams = Places(8, 2)
+    open_ = [events(api, path, None) for _ in range(2)]
+    assert [next(each)[0] for each in open_] == ["log"] * 2
+    refused = refusal(api, path)
+    assert (refused["status"], refused["code"]) == (429, "too_many_requests")
+    assert "this key follows" in refused["detail"]
+    others = [api.acting(api.key(f"other-{number}", Role.VIEWER)) for number in range(4)]
+    open_ += [events(other, path, None) for other in others[:3] for _ in range(2)]
+    assert [next(each)[0] for each in open_[2:]] == ["log"] * 6
+    busy = refusal(others[3], path)
+    assert (busy["status"], busy["code"], busy["title"]) == (503, "busy", "This node serves as many as it can")
+    for each in open_:
+        each.close()
+
+
+def refusal(api: Api, path: str) -> Any:
+    """Without waiting for the end of a stream, if it is one after all."""
+    place = urlsplit(api.url)
+    with closing(http.client.HTTPConnection(str(place.hostname), place.port, timeout=30)) as connection:
+        connection.request("GET", f"/api/v1{path}", headers={"Authorization": f"Bearer {api._key}"})
+        response = connection.getresponse()
+        assert (response.status >= 400, response.headers["retry-after"]) == (True, "5")
+        return json.load(response)
 
 
 def test_runs_are_cancelled_replayed_and_discarded(both: Api) -> None:

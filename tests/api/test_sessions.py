@@ -53,6 +53,11 @@ def test_who_logs_in_is_its_key_until_he_logs_out(both: Api) -> None:
     assert other.ask("GET", "/me").status == 200  # another session of the same key
     said = both.get("/events", kind="session_began")["events"] + both.get("/events", kind="session_ended")["events"]
     assert [each["by"] for each in said] == ["key:acme/bob"] * 5
+    owner, neighbour = (both.key("eve", Role.ADMIN, tenant) for tenant in ("acme", "bolt"))
+    seen = [both.get("/events", kind="session_began", key=each)["events"] for each in (owner, neighbour)]
+    assert [len(each) for each in seen] == [4, 0]
+    [made] = both.get("/events", kind="key_created", key=neighbour)["events"]
+    assert (made["tenant"], made["detail"]["name"]) == ("bolt", "eve")
     told = browser.login.body.decode() + str(said) + str(both.get("/keys"))
     assert browser.cookie.partition("=")[2] not in told
     assert key not in told

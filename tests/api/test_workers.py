@@ -1,9 +1,11 @@
 """Workers in any language: the protocol, its guards, and the two examples against the real server."""
 
+import asyncio
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,11 @@ from typing import Any
 import pytest
 
 from fleetcron.model.access import Role
+from fleetcron.policy.access import Limiter, Turn
 from tests.api.server import Api
 from tests.api.test_jobs import MINUTELY
 from tests.api.test_runs import events
+from tests.store.floor import ok
 
 EXAMPLES = Path(__file__).parents[2] / "examples/workers"
 HELLO: dict[str, Any] = {
@@ -189,6 +193,32 @@ def test_a_worker_that_waits_gets_what_comes(api: Api) -> None:
     assert len(asked()["runs"]) == 1
 
 
+@pytest.mark.parametrize(("end", "batch"), [("revoked", None), ("expired", "b1")])
+def test_a_key_that_ends_while_its_worker_waits_gets_nothing(api: Api, end: str, batch: str | None) -> None:
+    """The run comes after the end of the key, and is still there for another worker."""
+    api.post("/jobs", HELLO, 201)
+    worker, me = joined(api, "reports", lasts_ms=1_000)
+    waits = threading.Event()
+    looks = api.store.queue.has_work
+
+    async def look(pool: str) -> bool:
+        waits.set()
+        return await looks(pool)
+
+    api.store.queue.has_work = look  # type: ignore[method-assign]
+    asked = threaded(lambda: worker.post(f"{me}/claim", {"pool": "reports", "wait_s": 20, "batch": batch}, 401))
+    assert waits.wait(30)
+    if end == "revoked":
+        ok(api.do(api.store.keys.revoke(str(worker._key).split("_")[1], "leaked", actor="test")))
+    else:
+        api.do(api.floor.clock.advance(1_000))
+    run_id = api.post("/jobs/hello/trigger", status=202)["run_id"]
+    assert end in asked()["detail"]
+    other, she = joined(api, "reports", 3)
+    [run] = other.post(f"{she}/claim", {"pool": "reports"})["runs"]
+    assert (run["run_id"], run["attempt"]) == (run_id, 1)
+
+
 def threaded(work: Any) -> Any:
     pool = ThreadPoolExecutor(1)
     found = pool.submit(work)
@@ -196,13 +226,27 @@ def threaded(work: Any) -> Any:
     return lambda: found.result(60)
 
 
+class Crowded(Limiter):
+    """Whoever asks first is told to come back."""
+
+    def take(self, who: str, per_minute: int | None, now_ms: int) -> Turn:
+        is_first = not len(self)
+        turn = super().take(who, per_minute, now_ms)
+        return turn._replace(allowed=False, retry_after_ms=1) if is_first else turn
+
+
 @pytest.mark.parametrize("example", ["worker.py", "worker.mjs"])
-def test_the_examples_work(api: Api, example: str) -> None:
+@pytest.mark.parametrize("end", ["idle", "busy"])
+def test_the_examples_work(api: Api, example: str, end: str) -> None:
+    """They come back after a 429, and leave on SIGTERM: at once while they wait, after the run while they have one."""
     program = sys.executable if example.endswith(".py") else shutil.which("node")
     assert program, "this test needs node: apt-get install nodejs"
     assert len((EXAMPLES / example).read_text().splitlines()) <= 90
     api.post("/jobs", HELLO, 201)
     key = api.key("example", Role.WORKER, pools=("reports",))
+    if end == "idle":
+        api.context.limiter = Crowded(600_000)
+    gate = Gate(api) if end == "busy" else None
     process = subprocess.Popen(
         [program, EXAMPLES / example, "reports"],
         env={"PATH": os.environ["PATH"], "FLEETCRON_API_URL": api.url, "FLEETCRON_API_KEY": key},
@@ -213,12 +257,49 @@ def test_the_examples_work(api: Api, example: str) -> None:
         assert process.stdout is not None
         assert "waits for work" in process.stdout.readline()
         run_id = api.post("/jobs/hello/trigger", status=202)["run_id"]
+        if gate is not None:
+            assert gate.printed.wait(30)
+            process.terminate()
+            assert gate.refused.wait(30)
+            gate.open()
         # the live tail ends when the run is final
         assert [kind for kind, _, _ in events(api, f"/runs/{run_id}/log/stream", None)] == ["log", "end"]
         shown = api.get(f"/runs/{run_id}")
         assert (shown["state"], shown["attempts"][0]["result"]) == ("succeeded", {"greeted": "hello"})
+        if end == "idle":
+            process.terminate()
+        assert process.wait(30) == 0
+        assert api.do(api.store.workers.list()).workers == []
     finally:
         process.kill()
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+class Gate:
+    """What a worker printed is kept waiting, so that it holds its run; and its first leave is heard of."""
+
+    def __init__(self, api: Api) -> None:
+        self.printed, self.refused = threading.Event(), threading.Event()
+        self._api = api
+        self._opened = asyncio.Event()
+        self._append, self._leave = api.store.output.append, api.store.workers.leave
+        api.store.output.append = self.append  # type: ignore[method-assign]
+        api.store.workers.leave = self.leave  # type: ignore[method-assign]
+
+    async def append(self, *given: Any) -> Any:
+        self.printed.set()
+        await self._opened.wait()
+        return await self._append(*given)
+
+    async def leave(self, worker_id: str) -> Any:
+        left = await self._leave(worker_id)
+        self.refused.set()
+        return left
+
+    def open(self) -> None:
+        async def opened() -> None:
+            self._opened.set()
+
+        self._api.do(opened())

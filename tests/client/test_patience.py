@@ -127,6 +127,9 @@ def test_a_stream_goes_on_where_it_broke() -> None:
     assert "Last-Event-ID" not in Following(GET, Terms(), lambda: 1.0).request.headers
     assert following.broke(None) == 0.2
     assert following.request.headers["Last-Event-ID"] == "1.8"
+    over = (b"event: refused\n", b'data: {"detail": "the key was revoked"}\n', b"\n")
+    assert [following.feed(line) for line in over] == [None] * 3  # no piece of a log; the next answer is 401
+    assert not following.is_over()
     assert (following.feed(b"event: end\n"), following.feed(b"data: {}\n"), following.feed(b"\n")) == (None, None, None)
     assert following.is_over()
     with pytest.raises(Unavailable, match="cut off"):

@@ -12,6 +12,7 @@ from fleetcron.errors import DefinitionError
 from fleetcron.model.access import Credential, KeyText, KeyWish, Role, new_key, new_session
 from fleetcron.policy.access import state_of, verify
 from fleetcron.store import idempotency, sessions
+from fleetcron.store.history import Span
 from fleetcron.store.idempotency import KEPT_MS, MOST_BODY, STALE_MS, Different, Done, New, Running
 from fleetcron.store.keys import KeyFilter
 from fleetcron.store.store import Store
@@ -128,6 +129,30 @@ async def a_key_is_revoked_for_good(w: "World") -> None:
     assert actor == "bob"
     assert detail == {"key_id": key.key_id, "name": "ci", "tenant": "acme", "reason": "it leaked"}
     assert await keys.revoke("0" * 10, "x", actor="bob") == Refused("there is no key 0000000000")
+
+
+@check
+async def a_tenant_is_told_of_its_own_keys(w: "World") -> None:
+    """And of their sessions, among the events of its jobs; of no key of another tenant or of the fleet. In pages."""
+    history = w.store.history
+    tokens = {}
+    for tenant in ("acme", "bolt", None):
+        key, _ = await made(w.store, replace(CI, tenant=tenant))
+        tokens[tenant] = new_session().digest
+        ok(await w.store.sessions.create(tokens[tenant], key.key_id))
+        ok(await w.store.sessions.end(tokens[tenant]))
+        ok(await w.store.keys.revoke(key.key_id, "x", actor="bob"))
+    seen = await history.events(Span("acme"))
+    assert [line.kind for line in seen] == ["key_revoked", "session_ended", "session_began", "key_created"]
+    assert {line.tenant for line in seen} == {"acme"}
+    paged = [*await history.events(Span("acme"), limit=3)]
+    paged += await history.events(Span("acme", before_id=paged[-1].event_id), limit=3)
+    assert paged == seen
+    assert [line.kind for line in await history.events(Span("bolt"), kind="session_began")] == ["session_began"]
+    assert await history.events(Span("acme", "a-job")) == []
+    assert await history.events(Span("acme"), kind="job_paused") == []
+    everybodys = await history.events(Span(), kind="key_created")
+    assert [line.tenant for line in everybodys] == [None, "bolt", "acme"]
 
 
 @check

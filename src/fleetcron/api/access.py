@@ -19,6 +19,7 @@ from fleetcron.store.sessions import Session
 OPEN_HEADER: Final = "Fleetcron-Open-Access"
 OPEN_WORDS: Final = "no API key exists: everybody on this machine is admin; fleetcron keys create NAME --role admin"
 _NOBODY: Final = Credential("-", "nobody", Role.ADMIN, pools=(EVERY_POOL,))
+_FORWARDING: Final = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="fleetcron"'}
 
 
@@ -98,6 +99,29 @@ async def identify(context: Context, request: Request, role: Role) -> Caller:
     return caller
 
 
+async def why_over(context: Context, caller: Caller) -> str | None:
+    """Why somebody who was let in a while ago would not be now. For whoever waits long, or reads on and on."""
+    if caller.is_open:
+        return "there is a key now, and this request came without one" if await _has_keys(context) else None
+    if caller.token is not None:
+        session = await context.store.sessions.find(caller.token.digest)
+        return "the session has ended; log in again: POST /api/v1/session" if session is None else None
+    found = await context.store.keys.find(caller.key_id)
+    match "gone" if found.key is None else access.state_of(found.key.credential, found.now_ms):
+        case "active":
+            return None
+        case "expired":
+            return f"the key {caller.credential.name} has expired"
+        case _:
+            return f"the key {caller.credential.name} was revoked"
+
+
+async def require_still(context: Context, caller: Caller) -> None:
+    """As when he came."""
+    if (why := await why_over(context, caller)) is not None:
+        raise Problem(401, why, headers=_CHALLENGE)
+
+
 async def _caller(context: Context, request: Request) -> Caller:
     header = request.headers.get("authorization")
     if header is None:
@@ -126,13 +150,18 @@ async def _logged_in(context: Context, request: Request, token: SessionToken) ->
 async def _without_key(
     context: Context, request: Request, why: str = "send a key: Authorization: Bearer fck_…"
 ) -> Caller:
-    if context.open_to_all and not context.has_keys:
+    if not context.open_to_all or await _has_keys(context):
+        raise Problem(401, why, headers=_CHALLENGE)
+    _refuse_forwarded(request)
+    _refuse_other_sites(request)
+    request.scope["fleetcron.headers"].append((OPEN_HEADER, OPEN_WORDS))
+    return Caller(_NOBODY, is_open=True)
+
+
+async def _has_keys(context: Context) -> bool:
+    if not context.has_keys:
         context.has_keys = bool((await context.store.keys.list(KeyFilter(), 1)).keys)  # also one that is revoked
-        if not context.has_keys:
-            _refuse_other_sites(request)
-            request.scope["fleetcron.headers"].append((OPEN_HEADER, OPEN_WORDS))
-            return Caller(_NOBODY, is_open=True)
-    raise Problem(401, why, headers=_CHALLENGE)
+    return context.has_keys
 
 
 def _refuse_other_sites(request: Request) -> None:
@@ -143,6 +172,16 @@ def _refuse_other_sites(request: Request) -> None:
         raise Problem(403, f"without a key only names of this machine are served, not {host[:100]!r}")
     if session_cookie.is_of_another_site(request):
         raise Problem(403, "without a key other sites are not served")
+
+
+def _refuse_forwarded(request: Request) -> None:
+    """A proxy on this machine asks from this machine, for whoever is beyond it: maybe for the internet."""
+    if (header := next((name for name in _FORWARDING if name in request.headers), None)) is not None:
+        raise Problem(
+            403,
+            f"this request came through a proxy ({header}), and without a key only this machine is served: create a "
+            "key (fleetcron keys create NAME --role admin) and send it: Authorization: Bearer fck_…",
+        )
 
 
 def _name_of(host: str) -> str:

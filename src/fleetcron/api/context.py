@@ -9,12 +9,13 @@ from typing import Any, Final
 from fleetcron.clock import Clock
 from fleetcron.config import ApiConfig
 from fleetcron.ids import uuid7
-from fleetcron.policy.access import Limiter, Uses
+from fleetcron.policy.access import Limiter, Places, Uses
 from fleetcron.scheduler.desk import Desk
 from fleetcron.store.store import Store
 from fleetcron.worker.pool import Turns
 
 LOGINS_A_MINUTE: Final = 30  # from one address; five at once
+MOST_STREAMS: Final = 200
 
 
 @dataclass(slots=True)
@@ -34,11 +35,12 @@ class Context:
     uses: Uses = field(default_factory=Uses)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     turns: Turns = field(default_factory=Turns)
-    streams: int = 0  # that somebody follows now
+    streams: Places = field(init=False)  # that somebody follows now
     has_keys: bool = False  # once somebody has made one, nobody is let in without
 
     def __post_init__(self) -> None:
         self.limiter = Limiter(self.config.rate)
+        self.streams = Places(MOST_STREAMS, self.config.streams)
 
     def desk(self, actor: str) -> Desk:
         return Desk(self.store, actor=actor, shards=self.shards)

@@ -53,7 +53,7 @@ async def list_events(
     cursor: Cursor = None,
 ) -> dict[str, Any]:
     """The newest first: changes of jobs with who made them, nodes and shards, conflicts, refusals. A key of one tenant
-    sees what is about its jobs."""
+    sees what is about its jobs, its keys and their sessions."""
     if kind is not None and kind not in KINDS:
         raise wrong_parameter("kind", "is no kind of event", f"there are: {', '.join(KINDS)}")
     own = caller.tenants(tenant) if job is None else caller.tenant(tenant)

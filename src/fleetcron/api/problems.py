@@ -69,8 +69,8 @@ class ProblemDetails(BaseModel):
 
 
 class Problem(HTTPException):
-    """Raised anywhere below a route; `errors` are mistakes with their places. `code` where programs have to tell
-    it from others of the same status."""
+    """Raised anywhere below a route; `errors` are mistakes with their places. `kind` is a code and a title where those
+    of the status would say something else."""
 
     def __init__(
         self,
@@ -79,11 +79,11 @@ class Problem(HTTPException):
         *,
         errors: Sequence[Mapping[str, str | None]] = (),
         headers: Mapping[str, str] | None = None,
-        code: str | None = None,
+        kind: tuple[str, str] | None = None,
     ) -> None:
         super().__init__(status, detail, dict(headers or {}))
         self.errors = errors
-        self.code = code
+        self.kind = kind
 
 
 def not_found(what: str) -> Problem:
@@ -132,8 +132,7 @@ def problem_of(error: Exception) -> Problem:
 
 def response_of(request: Request, error: Exception) -> Response:
     problem = problem_of(error)
-    code, title = TITLES.get(problem.status_code, ("error", "Error"))
-    code = problem.code or code
+    code, title = problem.kind or TITLES.get(problem.status_code, ("error", "Error"))
     body: dict[str, Any] = {
         "type": f"urn:fleetcron:problem:{code}",
         "title": title,

@@ -28,7 +28,7 @@ ONCE: Final = "x-fleetcron-shown-once"  # its answer has a secret, which is kept
 LOGIN: Final = "x-fleetcron-login"  # somebody may be trying keys
 HEADER: Final = "idempotency-key"
 REPLAYED: Final = "Idempotent-Replayed"
-IN_PROGRESS: Final = "in_progress"
+IN_PROGRESS: Final = ("in_progress", "The same request is at work")
 _LONGEST_QUERY: Final = 16 * 1024
 _KEPT_HEADERS: Final = ("content-type", "etag", "location")
 _SCHEMA: Final = {"schema": {"$ref": "#/components/schemas/Problem"}}
@@ -169,7 +169,7 @@ async def _once(context: Context, caller: Caller, request: Received, inner: Hand
             raise wrong_parameter("Idempotency-Key", "was used before, for another request", "choose a new one")
         case Running():
             detail = "the same request is at work: ask again under the same key, and its answer comes"
-            raise Problem(409, detail, headers={"Retry-After": "1"}, code=IN_PROGRESS)
+            raise Problem(409, detail, headers={"Retry-After": "1"}, kind=IN_PROGRESS)
         case Done(status, headers, body):
             return Response(body or b"", status, {**headers, REPLAYED: "true"})
         case New():

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from fleetcron.api import worker_shapes as shapes
-from fleetcron.api.access import Caller, TheCaller, TheContext
+from fleetcron.api.access import Caller, TheCaller, TheContext, require_still
 from fleetcron.api.context import Context
 from fleetcron.api.problems import Problem, wrong
 from fleetcron.api.routing import needs, router
@@ -56,12 +56,12 @@ async def claim_runs(context: TheContext, caller: TheCaller, worker_id: WorkerId
     loop = asyncio.get_running_loop()
     until_s = loop.time() + body.wait_s
     if body.batch is not None and body.wait_s:  # a claim under an id is made once: asked again, it answers the same
-        await _has_come(context, body.pool, until_s)
+        await _has_come(context, caller, body.pool, until_s)
         until_s = 0
     while True:
         batch = body.batch or context.new_id()
         taken = await _taken(context, worker_id, slots, body, batch)
-        if taken.runs or not await _has_come(context, body.pool, until_s):
+        if taken.runs or not await _has_come(context, caller, body.pool, until_s):
             break
     work = await _work(context, taken, body)
     await _fail(context, worker_id, [each for each in work if each.fault is not None], taken.now_ms)
@@ -85,8 +85,18 @@ async def _slots(context: Context, caller: Caller, worker_id: str, pool: str) ->
     raise RefusedError("this worker was declared lost, or has left: stop its work, and join anew")
 
 
-async def _has_come(context: Context, pool: str, until_s: float) -> bool:
-    """Wait until there may be something to claim; false when the time is over. It takes no lock: many may wait."""
+async def _has_come(context: Context, caller: Caller, pool: str, until_s: float) -> bool:
+    """Wait until there may be something to claim; false when the time is over. Whoever has waited shows that his key
+    still holds, before anything is claimed for him: a run that is claimed and not handed out waits for its lease."""
+    if until_s <= asyncio.get_running_loop().time():
+        return False
+    has_come = await _comes(context, pool, until_s)
+    await require_still(context, caller)
+    return has_come
+
+
+async def _comes(context: Context, pool: str, until_s: float) -> bool:
+    """It takes no lock: many may wait."""
     loop = asyncio.get_running_loop()
     while not context.closing.is_set() and (left_s := until_s - loop.time()) > 0:
         with suppress(TimeoutError):

@@ -13,7 +13,7 @@ from fleetcron.client.address import Address
 from fleetcron.client.errors import Closed
 from fleetcron.client.wire import Answer, Broken, Heard, Request, broken, untrusted
 
-SILENCE_S: Final = 60.0  # a stream says something every 15 s
+SILENCE_S: Final = 60.0  # a stream says something every 5 s
 _IDLE: Final = 8  # connections that are kept for the next request
 
 

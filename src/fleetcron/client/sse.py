@@ -8,6 +8,7 @@ from typing import Any, Final
 from fleetcron.client.wire import Answer, Broken, Heard, Request, Terms, Tries
 
 _END: Final = "end"
+_NO_DATA: Final = ("", _END, "refused")  # refused: the key has ended; whoever asks again is told so, as an error
 
 
 class Following:
@@ -37,7 +38,7 @@ class Following:
         if not text:
             kind, data, self._kind, self._data = self._kind, self._data, "", ""
             self._ended = self._ended or kind == _END
-            return json.loads(data) if data and kind not in ("", _END) else None
+            return json.loads(data) if data and kind not in _NO_DATA else None
         name, _, value = text.partition(":")
         value = value.removeprefix(" ")
         match name:

@@ -226,6 +226,11 @@ class ApiConfig:
         Whole(1, 600_000, "whoever needs more for one key: fleetcron keys create --rate"),
         "requests a minute of one key, unless the key says another number",
     )
+    streams: int = _setting(
+        20,
+        Whole(1, 200, "a node has 200 in all"),
+        "logs of runs that one key may follow at once, on each node",
+    )
 
     @property
     def address(self) -> tuple[str, int]:

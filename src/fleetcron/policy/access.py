@@ -1,12 +1,14 @@
-"""What a key allows, whom it lets see, and how often it may ask. Pure: time is an argument.
+"""What a key allows, whom it lets see, how often it may ask and how often stay. Pure: time is an argument.
 
 The tenant comes from the key, never from what is asked: whoever names another tenant is told "not found", as about
 anything else that does not exist for him. A worker's key sees no tenant at all: it speaks the worker protocol only.
 """
 
 import hmac
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from fleetcron.model.access import EVERY_POOL, Credential, KeyState, KeyText, KeyWish, Role, StoredKey
 from fleetcron.model.tenant import DEFAULT_TENANT
@@ -180,3 +182,52 @@ class Uses:
         found = list(self._untold)
         self._untold.clear()
         return found
+
+
+# -- how many at once
+
+Full: TypeAlias = Literal["key", "tenant", "node"]
+
+
+class Places:
+    """Who stays, in this process: `most` in all, `each` of one key, and of one tenant a quarter of all, however many
+    keys it makes. So nobody can shut out the others alone."""
+
+    def __init__(self, most: int, each: int) -> None:
+        self._most = most
+        self._each = each
+        self._held: Counter[tuple[str, str]] = Counter()
+        self._all = 0
+
+    def full(self, credential: Credential) -> Full | None:
+        """Why there is no place for this key now."""
+        if self._held["key", credential.key_id] >= self._each:
+            return "key"
+        if credential.tenant is not None and self._held["tenant", credential.tenant] >= max(1, self._most // 4):
+            return "tenant"
+        return "node" if self._all >= self._most else None
+
+    def take(self, credential: Credential) -> Callable[[], None]:
+        """To be called at the end; more than once is harmless."""
+        names = [
+            ("key", credential.key_id),
+            *([("tenant", credential.tenant)] if credential.tenant is not None else []),
+        ]
+        self._held.update(names)
+        self._all += 1
+        is_held = True
+
+        def leave() -> None:
+            nonlocal is_held
+            if is_held:
+                is_held = False
+                self._all -= 1
+                self._held.subtract(names)
+                for name in names:
+                    if not self._held[name]:
+                        del self._held[name]
+
+        return leave
+
+    def __len__(self) -> int:
+        return self._all

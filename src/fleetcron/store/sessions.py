@@ -76,7 +76,8 @@ def forget_ended() -> Script[int]:
 
 def _noted(kind: str, session: Session) -> Script[None]:
     key = session.credential
-    yield from note(Event(kind, actor=key.actor, detail={"key_id": key.key_id, "expires_ms": session.expires_ms}))
+    detail = {"key_id": key.key_id, "tenant": key.tenant, "expires_ms": session.expires_ms}
+    yield from note(Event(kind, actor=key.actor, detail=detail))
 
 
 def _find(digest: str) -> Script[Session | None]:
