@@ -84,6 +84,18 @@ def test_a_live_tick_is_never_skipped_because_of_others(policy: OverlapPolicy) -
     assert (verdict(choice, 1), choice.cancels) == ("waits at key", {})
 
 
+@pytest.mark.parametrize(("ended", "expected"), [(2_500, "starts"), (1_500, "skipped"), (None, "skipped")])
+def test_skip_knows_the_fate_of_who_waits_elsewhere(ended: int | None, expected: str) -> None:
+    """Run 2 waits behind a gate, for an upstream run perhaps. If run 9 still ran when run 2 was due, that one will be
+    skipped whenever somebody looks at it, and so run 3 does not overlap it."""
+    previous = {
+        3: Previous(2, None, has_started=False, skips_at_ms=NOW + 2_000),
+        2: Previous(9, None if ended is None else NOW + ended),
+    }
+    held = {} if ended is not None else {KEY: [holder()]}
+    assert verdict(choose(facts(run(3, due=3_000), at=3_100, previous=previous, holders=held)), 3) == expected
+
+
 def test_skip_follows_the_facts_from_tick_to_tick() -> None:
     """Asked late for three at once: run 9 ended between the first two; the third one overlaps the second."""
     ticks = [run(number, due=number * 1_000) for number in (1, 2, 3)]

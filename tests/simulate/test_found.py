@@ -18,7 +18,7 @@ from fleetcron.store.written import Refused
 from tests.simulate.jobs import LATE_HANDLER, Manner
 from tests.simulate.laws import judged
 from tests.simulate.record import Record
-from tests.simulate.scenario import Scenario, small
+from tests.simulate.scenario import Scenario, drawn, small
 from tests.simulate.world import World
 
 Script = Callable[[World], Awaitable[None]]
@@ -74,6 +74,13 @@ def test_a_backfilled_run_that_goes_back_has_no_start_deadline() -> None:
     states = [row["state"] for row in record.tables["runs"] if row["kind"] == "backfill"]
     assert len(states) >= 3
     assert set(states) == {"succeeded"}
+
+
+def test_a_tick_does_not_overlap_one_that_is_going_to_be_skipped() -> None:
+    """A run waited for its upstream job and was not looked at; it had been due while another one ran, so it was skipped
+    in the end. The next tick was skipped for it, although nothing had run when it was due."""
+    scenario = drawn(1742)
+    assert judged(scenario, World(scenario).run()) == []
 
 
 def test_who_stands_in_line_behind_a_run_that_waits_is_not_stuck() -> None:

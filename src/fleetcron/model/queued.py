@@ -64,13 +64,15 @@ class Holder(NamedTuple):
 
 class Previous(NamedTuple):
     """The live run of the same job before a tick. `left_out`: it was skipped, merged or too late, but only after the
-    tick was due. `deadline_ms`: it is queued, and must start by then."""
+    tick was due. `deadline_ms`: it is queued, and must start by then. `skips_at_ms`: it is queued, has never been
+    started, and was due then under the same policy: the one before it says whether it will be skipped."""
 
     run_id: int
     finished_ms: int | None
     left_out: bool = False
     deadline_ms: int | None = None
     has_started: bool = True
+    skips_at_ms: int | None = None
 
     def is_left_out_by(self, at_ms: int) -> bool:
         if self.finished_ms is not None:

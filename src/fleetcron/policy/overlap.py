@@ -75,12 +75,27 @@ def _skipped(
     walked = False
     while before is not None and left_out.get(before.run_id, run.due_ms + 1) <= run.due_ms:
         before, walked = facts.previous.get(before.run_id), True
+    while before is not None and _will_be_skipped(before, facts, left_out, undecided):
+        before, walked = facts.previous.get(before.run_id), True
     if before is not None and (before.run_id in undecided or (walked and before.is_left_out_by(run.due_ms))):
         return None  # there may be another one before that
     if before is None or _was_final(before, run.due_ms):
         return ()
     reason = f"overlap: run {before.run_id} {'was not finished' if before.has_started else 'had not started'}"
     return (Close(run.run_id, RunState.SKIPPED, reason, at_ms=run.due_ms),)
+
+
+def _will_be_skipped(waits: Previous, facts: Facts, left_out: Mapping[int, int], undecided: Collection[int]) -> bool:
+    """A run behind a gate is not looked at, and has its answer all the same: it overlapped when it was due, or not."""
+    at_ms = waits.skips_at_ms
+    if at_ms is None or waits.has_started or facts.now_ms <= at_ms:
+        return False
+    before = facts.previous.get(waits.run_id)
+    while before is not None and (
+        left_out.get(before.run_id, at_ms + 1) <= at_ms or _will_be_skipped(before, facts, left_out, undecided)
+    ):
+        before = facts.previous.get(before.run_id)
+    return before is not None and before.run_id not in undecided and not _was_final(before, at_ms)
 
 
 def _was_final(before: Previous, at_ms: int) -> bool:

@@ -13,9 +13,9 @@ A claim carries an id of its client: asked again after a lost reply, it returns 
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from fleetcron.model.queued import Choice, Facts, Holder, Limits, Previous, Queued, Waiting, queued
 from fleetcron.model.rules import Lane
@@ -205,19 +205,29 @@ def _facts(wish: Claim, candidates: Sequence[Queued], room: _Room, limits: Limit
 
 
 def _previous(runs: Sequence[Queued]) -> Script[dict[int, Previous]]:
-    if not runs:
-        return {}
-    text = rows(
+    """And of those that wait behind a gate, which nobody looks at now, what is before them."""
+    mine = {run.run_id for run in runs}
+    found: dict[int, Previous] = {}
+    asked: list[Mapping[str, Any]] = [
         {"run_id": r.run_id, "job_id": r.job_id, "scheduled_for_ms": r.scheduled_for_ms, "due_ms": r.due_ms}
         for r in runs
-    )
-    found = yield "runs_previous", {"rows": text}
-    return {
-        row["run_id"]: Previous(
-            row["previous"], row["finished_ms"], bool(row["left_out"]), row["deadline_ms"], bool(row["started"])
-        )
-        for row in found
-    }
+    ]
+    while asked:
+        known = yield "runs_previous", {"rows": rows(asked)}
+        behind: dict[int, Mapping[str, Any]] = {}
+        for row in known:
+            waits = row["skips_at_ms"] is not None and not row["started"] and row["previous"] not in mine
+            found[row["run_id"]] = Previous(
+                row["previous"], row["finished_ms"], bool(row["left_out"]), row["deadline_ms"], bool(row["started"]),
+                row["skips_at_ms"] if waits else None,
+            )  # fmt: skip
+            if waits and row["previous"] not in found:
+                behind[row["previous"]] = {
+                    "run_id": row["previous"], "job_id": row["job_id"], "scheduled_for_ms": row["scheduled_for_ms"],
+                    "due_ms": row["skips_at_ms"],
+                }  # fmt: skip
+        asked = list(behind.values())
+    return found
 
 
 def _earlier(runs: Sequence[Queued]) -> Script[dict[int, int]]:
