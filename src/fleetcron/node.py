@@ -30,6 +30,8 @@ from fleetcron.scheduler.desk import Desk
 from fleetcron.scheduler.loop import Health
 from fleetcron.store.migrations import migrate
 from fleetcron.store.nodes import Node as NodeRow
+from fleetcron.store.opening import is_postgres
+from fleetcron.store.postgres_url import parse
 from fleetcron.store.store import Store
 from fleetcron.times import zones
 from fleetcron.upkeep.processes import this_process
@@ -115,8 +117,10 @@ class Node:
         environment = without_secrets(os.environ)
         vault = Vault(self.config.secrets.folder, dict(os.environ))
         self._programs = Programs(environment)
+        url = self.config.store.url
+        schema = parse(url).schema if is_postgres(url) else None
         return Tools(
-            executors(self._programs, self.config.executor, environment, self.clock, self.functions, vault),
+            executors(self._programs, self.config.executor, environment, self.clock, self.functions, vault, schema),
             process=this_process(os.getpid()),
             allow=self._programs.allow_until,
             refuses=refusals(self.config.executor, self.functions),

@@ -273,9 +273,13 @@ def test_what_belongs_to_another_tenant_is_not_there(both: Api) -> None:
     other.post(f"/runs/{run.run_id}/discard", {"reason": "x"}, 404)
     assert other.post("/runs/replay", {"run_ids": [run.run_id]})["runs"][0]["reason"] == "there is no such run"
     assert other.post("/dead/replay", {})["dead"] == 0
-    for path in ("/jobs", "/runs", "/dead", "/ledger", "/events", "/calendars"):
+    for path in ("/jobs", "/runs", "/dead", "/ledger", "/calendars"):
         assert [value for value in other.get(path).values() if value] == []
         other.get(path, 404, tenant="acme")
+    # of events there is its own key alone: neither that of the fleet nor that of the other tenant
+    [event] = other.get("/events")["events"]
+    assert (event["kind"], event["detail"]["name"]) == ("key_created", "eve")
+    other.get("/events", 404, tenant="acme")
     assert [each["name"] for each in own.get("/jobs")["jobs"]] == ["tick"]
     assert own.get(f"/runs/{run.run_id}")["tenant"] == "acme"
     assert [each["run_id"] for each in own.get("/dead")["dead"]] == [run.run_id]

@@ -9,12 +9,17 @@ from typing import Any
 
 import pytest
 
-from fleetcron import LeaseLost, fenced, guarded
+from fleetcron import Fleetcron, LeaseLost, fenced, guarded
+from fleetcron.app.running import settings
+from fleetcron.clock import SystemClock
 from fleetcron.errors import SchemaError, StoreError
 from fleetcron.scheduler.desk import Desk
+from fleetcron.store.migrations import migrate
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok
+from tests.app import orders
 from tests.app.test_enqueue import ASYNC, DOCS, PLAIN, Undo
+from tests.faults.fleet import until
 from tests.store.engines import admin, hand_cranked
 from tests.store.floor import MINUTE, Floor, ok
 
@@ -102,6 +107,33 @@ def test_it_commits_while_the_run_is_held_with_every_driver(postgres18_url: str)
                     async with guarded(ctx, connection):
                         await connection.execute("INSERT INTO written VALUES ('between')")
                 assert await written() == []
+
+    asyncio.run(scenario())
+
+
+def test_a_handler_knows_the_schema_of_its_worker(postgres18_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this database the schema `fleetcron` is another fleet's: there the lease of this run is not."""
+    monkeypatch.setenv("SHOP_URL", postgres18_url)
+    app = Fleetcron(f"{postgres18_url}?schema=shop", name="shop")
+    app.job(on_demand=True, retry={"max_attempts": 1})(orders.book)
+
+    async def scenario() -> None:
+        store = await Store.open(settings(app).store, SystemClock())
+        try:
+            await migrate(store.engine)
+        finally:
+            await store.close()
+        async with admin(postgres18_url) as outside:
+            await outside.execute(orders.TABLES)
+            async with app.lifespan():
+                await app.enqueue("book", {"order": 7})
+
+                async def is_over() -> bool:
+                    return bool(await outside.fetchval("SELECT count(*) FROM shop.runs WHERE state <> 'planned'"))
+
+                await until(is_over)
+            assert [row["outcome"] for row in await outside.fetch("SELECT outcome FROM shop.attempts")] == ["succeeded"]
+            assert await outside.fetchval("SELECT id FROM orders") == 7
 
     asyncio.run(scenario())
 

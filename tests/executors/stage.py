@@ -138,7 +138,12 @@ class Heard:
 
 @asynccontextmanager
 async def handler_hosts(
-    *names: str, slots: int = 20, config: ExecutorConfig | None = None, path: Path | None = None, **settings: Any
+    *names: str,
+    slots: int = 20,
+    config: ExecutorConfig | None = None,
+    path: Path | None = None,
+    schema: str | None = None,
+    **settings: Any,
 ) -> AsyncIterator[tuple[HandlerHosts, Heard]]:
     """The functions of the subjects, with the named ones already learned. `path`: where more modules are found.
     It must leave no process behind."""
@@ -146,7 +151,7 @@ async def handler_hosts(
     programs = Programs(ENVIRONMENT)
     config = config or ExecutorConfig(handlers=(SUBJECTS,), **{"grace_s": 0.3, "patience_s": 0.5, **settings})
     environment = ENVIRONMENT if path is None else {**ENVIRONMENT, "PYTHONPATH": f"{ROOT}{os.pathsep}{path}"}
-    hosts = HandlerHosts(programs, config, slots, environment, SystemClock(), heard.tell)
+    hosts = HandlerHosts(programs, config, slots, environment, SystemClock(), heard.tell, schema)
     try:
         targets = [python(name) for name in names]
         await hosts.learn(targets)

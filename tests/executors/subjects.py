@@ -47,6 +47,7 @@ async def who(ctx: Context) -> dict[str, Any]:
         "key": ctx.idempotency_key,
         "deadline": ctx.deadline and ctx.deadline.isoformat(),
         "cancelled": bool(ctx.cancelled),
+        "schema": ctx.store_schema,
         "pid": os.getpid(),
         "settings": sorted(name for name in os.environ if name.startswith("FLEETCRON_")),
     }

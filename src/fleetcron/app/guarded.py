@@ -41,13 +41,15 @@ class Guarded:
         return self._plain.__exit__(kind, error, trace)
 
 
-def guarded(ctx: "Context", connection: Any, *, schema: str = DEFAULT_SCHEMA) -> Guarded:
+def guarded(ctx: "Context", connection: Any, *, schema: str | None = None) -> Guarded:
     """A transaction that commits only if this attempt still holds its run; LeaseLost otherwise, and nothing is written.
 
-    `connection` leads to the database of fleetcron's store, whose tables are in `schema`. In a transaction that has
-    begun it is a part of that one, and holds for all of it: let it be the last thing before the commit.
+    `connection` leads to the database of fleetcron's store. The schema is that of the worker's store, unless another is
+    named. In a transaction that has begun it is a part of that one, and holds for all of it: let it be the last thing
+    before the commit.
     """
-    return Guarded(LeaseGuard(ctx.run_id, ctx.attempt, schema), connection)
+    known = schema or getattr(ctx, "store_schema", None) or DEFAULT_SCHEMA  # a context of a user's test may have none
+    return Guarded(LeaseGuard(ctx.run_id, ctx.attempt, known), connection)
 
 
 def fenced(ctx: "Context", connection: Any, *, table: str = "fleetcron_fences") -> Guarded:

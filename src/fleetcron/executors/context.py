@@ -70,12 +70,13 @@ class Ear(Protocol):
 class Context:
     """`def handler(ctx)`: one attempt, seen by the function that does the work."""
 
-    __slots__ = ("_assignment", "_ear", "cancelled")
+    __slots__ = ("_assignment", "_ear", "cancelled", "store_schema")
 
-    def __init__(self, assignment: Assignment, ear: Ear, cancelled: Stop) -> None:
+    def __init__(self, assignment: Assignment, ear: Ear, cancelled: Stop, store_schema: str | None = None) -> None:
         self._assignment = assignment
         self._ear = ear
         self.cancelled = cancelled
+        self.store_schema = store_schema  # where the worker's store has its tables, if that is PostgreSQL
 
     @property
     def tenant(self) -> str:

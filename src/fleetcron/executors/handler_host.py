@@ -46,6 +46,7 @@ class HostSettings:
     grace_ms: int
     patience_ms: int
     silence_ms: int
+    schema: str | None = None
     start_ms: int = 60_000  # for its start, and for each import
 
 
@@ -109,7 +110,8 @@ class HandlerHost:
             self._wire.close()
             theirs.close()
             raise
-        self._wire.send(["hello", {"allowed": settings.allowed, "slots": settings.slots}])
+        hello = {"allowed": settings.allowed, "slots": settings.slots, "schema": settings.schema}
+        self._wire.send(["hello", hello])
         for name in names:
             self.search(name)
         self._in_turn("", self._open)  # when each of them had its turn

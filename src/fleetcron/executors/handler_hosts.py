@@ -45,6 +45,7 @@ class HandlerHosts:
         environment: Mapping[str, str],
         clock: Clock,
         tell: Tell,
+        schema: str | None = None,
     ) -> None:
         self._programs = programs
         self._config = config
@@ -57,6 +58,7 @@ class HandlerHosts:
             grace_ms=round(config.grace_s * 1000),
             patience_ms=round(config.patience_s * 1000),
             silence_ms=round(config.silence_s * 1000),
+            schema=schema,
         )
         self._clock = clock
         self._tell = tell

@@ -66,7 +66,7 @@ class HostProcess:
         if word != "hello":
             raise BrokenFrames("the first word must be hello")
         self._handlers = Handlers(settings["allowed"])
-        self._performer = Performer(self._handlers, settings["slots"], SystemClock(), self._tell)
+        self._performer = Performer(self._handlers, settings["slots"], SystemClock(), self._tell, settings["schema"])
         self._wire.send(["up"])
 
     def _open(self) -> None:

@@ -31,12 +31,20 @@ _LONGEST_IMPORT_S: Final = 60.0
 class Inline:
     """`handlers` may hold functions that this process has already."""
 
-    def __init__(self, handlers: Handlers, config: ExecutorConfig, slots: int, clock: Clock, tell: Tell) -> None:
+    def __init__(
+        self,
+        handlers: Handlers,
+        config: ExecutorConfig,
+        slots: int,
+        clock: Clock,
+        tell: Tell,
+        schema: str | None = None,
+    ) -> None:
         self._handlers = handlers
         self._clock = clock
         self._tell = tell
         self._outbox = Outbox(tell)
-        self._performer = Performer(handlers, slots, clock, self._told)
+        self._performer = Performer(handlers, slots, clock, self._told, schema)
         self._flights = Flights(round(config.grace_s * 1000))
         self._alarm = Alarm(clock, self._look)
         self._reasons: dict[str, str] = {}

@@ -65,6 +65,10 @@ class Playing:
         self.output: Output | None = None  # most handlers print nothing
         self._performer = performer
 
+    @property
+    def schema(self) -> str | None:
+        return self._performer.schema
+
     def wrote(self, data: bytes) -> None:
         with self._performer.saying:
             if self.output is None:
@@ -78,7 +82,8 @@ class Playing:
 
 
 class Performer:
-    def __init__(self, handlers: Handlers, threads: int, clock: Clock, tell: Tell) -> None:
+    def __init__(self, handlers: Handlers, threads: int, clock: Clock, tell: Tell, schema: str | None = None) -> None:
+        self.schema = schema
         self.playing: dict[Key, Playing] = {}
         self.saying = threading.Lock()  # handlers print in their threads while the loop takes the chunks
         self._loop = asyncio.get_running_loop()
@@ -214,7 +219,7 @@ class Performer:
 
 
 def _call(playing: Playing, handler: Handler) -> Any:
-    return handler.function(*handler.given(Context(playing.assignment, playing, playing.stop)))
+    return handler.function(*handler.given(Context(playing.assignment, playing, playing.stop, playing.schema)))
 
 
 def _verdict(playing: Playing, value: object, error: BaseException | None) -> tuple[Outcome, str | None]:
