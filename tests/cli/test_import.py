@@ -156,3 +156,58 @@ def test_apscheduler(quick: Folder) -> None:
     assert "export_jobs" in quick("import", "apscheduler", "postgresql://h/d", code=2).stderr
     quick.write("e.json", '{"version": 1, "jobs": []}')
     assert "0 jobs" in quick("import", "apscheduler", "e.json").stderr
+
+
+def test_an_import_changes_only_what_it_has_made_from_the_same_file(quick: Folder) -> None:
+    """Two machines with a `backup` each: the second one does not get the first one's."""
+    for host, command in (("a", "/srv/a/backup"), ("b", "/srv/b/backup")):
+        (quick.path / host).mkdir()
+        quick.write(f"{host}/tab", f"0 1 * * * {command}\n")
+    words = ("--tz", "UTC", "--apply")
+    assert "1 created" in quick("import", "crontab", "a/tab", *words, "--yes").stdout
+    owner = quick.json("jobs", "show", "backup")["definition"]["managed_by"]
+    assert owner.startswith("import:")
+    assert owner.endswith("/a/tab")
+    said = quick("import", "crontab", "b/tab", *words, "--yes", code=1).stdout
+    assert f"refused default/backup: there is another job of this name already ({owner})" in said
+    assert "--prefix NAME-" in said
+    assert "1 refused" in said
+    assert quick.json("jobs", "show", "backup")["definition"]["run"]["command"] == ["/srv/a/backup"]
+    assert "1 created" in quick("import", "crontab", "b/tab", *words, "--yes", "--prefix", "b-").stdout
+    # its own file may change, and what would change is shown before the question
+    quick.write("a/tab", "# comes and goes\n\n0 3 * * * /srv/a/backup\n")
+    asked = quick("import", "crontab", "a/tab", *words, given="n\n").stdout
+    assert "schedule.cron: 0 1 * * * -> 0 3 * * *" in asked
+    assert "1 changed" in quick("import", "crontab", "a/tab", *words, "--yes").stdout
+    # who writes a file is told before it is applied
+    assert "the store has a job of this name" in quick("import", "crontab", "b/tab", "--tz", "UTC").stderr
+    assert "store has" not in quick("import", "crontab", "a/tab", "--tz", "UTC").stderr
+
+
+def test_what_nobody_has_marked_stays_as_it_is(quick: Folder) -> None:
+    quick.write("tab", "0 1 * * * /srv/backup\n")
+    quick("import", "crontab", "tab", "--tz", "UTC", "-o", "jobs.yaml")
+    quick("apply", "-f", "jobs.yaml")
+    words = ("import", "crontab", "tab", "--tz", "UTC", "--apply", "--yes")
+    assert "1 unchanged" in quick(*words).stdout, "the very same job"
+    assert quick.json("jobs", "show", "backup")["definition"]["managed_by"] is None
+    quick.write("tab", "0 2 * * * /srv/backup\n")
+    assert quick.json(*words, code=1)["applied"][0]["done"] == "refused"
+
+
+def test_a_shadow_of_a_job_that_is_live_is_refused(quick: Folder) -> None:
+    """It would run here and under the old scheduler; and no line of it pings."""
+    quick.write("tab", "0 1 * * * /srv/backup\n0 2 * * * /srv/report\n")
+    quick("import", "crontab", "tab", "--tz", "UTC", "--apply", "--yes")
+    quick("jobs", "delete", "report")
+    words = ("import", "crontab", "tab", "--tz", "UTC", "--shadow", "--apply", "--pings", "new")
+    assert "nothing written" in quick(*words, given="n\n").stdout
+    assert not (quick.path / "new").exists()
+    said = quick(*words, "--yes", code=1).stdout
+    assert "refused default/backup: is live already" in said
+    assert "Written: new/tab." in said
+    assert "Next:" not in said
+    lines = (quick.path / "new" / "tab").read_text().splitlines()
+    assert lines[0] == "0 1 * * * /srv/backup"
+    assert " ping " in lines[1]
+    assert quick.json("jobs", "show", "report")["definition"]["shadow"] is True

@@ -65,12 +65,12 @@ def _place_pinged(plan: Plan, folder: Path) -> None:
     for each in plan.pinged:
         path = Path(each.file) if each.file != "standard input" else Path("crontab")
         own = folder / (Path(path.parent.name) / path.name if path.parent.name.startswith("cron.") else path.name)
-        if own in plan.files:
+        if own in plan.places:
             raise ConfigError([Mistake(each.file, f"another crontab is called {own.name} too", "import them apart")])
         if own.resolve() in read:
             hint = "name another folder for --pings, look at what is there, then install it"
             raise ConfigError([Mistake(each.file, "would be written over with its own pings", hint)])
-        plan.files[own] = each.text
+        plan.places[own] = each.file
 
 
 def _add_folder(plan: Plan, folder: Path, timezone: str, system: bool, pool_by_user: bool) -> None:

@@ -21,14 +21,16 @@ def with_pings(plan: Plan, file: str, text: str, commands: Mapping[int, str]) ->
     names = {job.origin.line: _full(job.document) for job in plan.jobs if job.origin.file == file}
     lines = text.split("\n")
     changed: dict[int, str] = {}
+    before: dict[int, str] = {}
     for number, command in commands.items():
         name = names.get(number)
         line = lines[number - 1]
         at = line.rfind(command)
         if name is None or at < 0:
             continue
+        before[number] = line
         changed[number] = lines[number - 1] = line[:at] + _pinged(plan, name, command) + line[at + len(command) :]
-    return Pinged(file, "\n".join(lines), changed)
+    return Pinged(file, "\n".join(lines), changed, before)
 
 
 def _pinged(plan: Plan, name: str, command: str) -> str:
