@@ -133,7 +133,8 @@ def test_celery(quick: Folder) -> None:
         "monday": {"cron": "30 7 * * 1", "timezone": "Europe/London"},
         "ten": {"every": "10s"},
     }
-    read = quick.json("import", "celery", "proj.py")
+    read = quick.json("import", "celery", "proj.py", code=1)
+    assert [each["entry"] for each in read["findings"] if each["level"] == "left_out"] == ["ten"]
     assert [each["job"]["name"] for each in read["jobs"]] == ["monday"]
     assert read["jobs"][0]["job"]["run"] == {"command": ["celery", "-A", "proj", "call", "proj.add"]}
     quick.write("plain.py", "x = 1")
