@@ -122,6 +122,8 @@ def test_k8s(quick: Folder) -> None:
     assert quick.json("import", "k8s", "a.yaml")["jobs"][0]["job"]["schedule"] == {"cron": "*/5 * * * *"}
     assert len(quick.json("import", "k8s", ".")["jobs"]) == 1
     assert quick.json("import", "k8s", "-", given=MANIFEST)["jobs"][0]["origin"] == "standard input:1 (hello)"
+    words = quick.json("import", "k8s", "-", given=MANIFEST.replace("[date]", "[echo, true, 1]"))
+    assert words["jobs"][0]["job"]["run"]["command"] == ["echo", "true", "1"]
     quick.write("bad.yaml", "a: [")
     assert "not YAML" in quick("import", "k8s", "bad.yaml", code=2).stderr
 
@@ -212,3 +214,25 @@ def test_a_shadow_of_a_job_that_is_live_is_refused(quick: Folder) -> None:
     assert lines[0] == "0 1 * * * /srv/backup"
     assert " ping " in lines[1]
     assert quick.json("jobs", "show", "report")["definition"]["shadow"] is True
+
+
+def test_nothing_is_no_import(quick: Folder) -> None:
+    """A pipe whose first half has failed, or the wrong folder."""
+    (quick.path / "empty").mkdir()
+    quick.write("blank", "\n")
+    for kind, given in (("k8s", "# nothing\n---\n"), ("crontab", "\n")):
+        said = quick("import", kind, "-", code=2, given=given).stderr
+        assert "standard input: is empty: there is nothing to import" in said
+        assert "empty: is empty" in quick("import", kind, "empty", "blank", code=2).stderr
+    assert "0 jobs" in quick("import", "crontab", "-", given="# only a comment\n").stderr
+
+
+def test_a_folder_goes_on_past_what_cannot_be_read(quick: Folder) -> None:
+    (quick.path / "cron.d" / "sub").mkdir(parents=True)
+    quick.write("cron.d/fine", "0 1 * * * root /srv/fine\n")
+    (quick.path / "cron.d" / "latin").write_bytes("0 1 * * * root /srv/ü\n".encode("latin-1"))
+    found = quick.json("import", "crontab", "cron.d", "--tz", "UTC", code=1)
+    assert [each["job"]["name"] for each in found["jobs"]] == ["fine"]
+    findings = {each["file"]: (each["level"], each["text"]) for each in found["findings"]}
+    assert findings["cron.d/latin"] == ("left_out", "is not UTF-8")
+    assert findings["cron.d/sub"] == ("note", "cron does not look into folders: skipped")
