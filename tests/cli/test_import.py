@@ -171,7 +171,8 @@ def test_an_import_changes_only_what_it_has_made_from_the_same_file(quick: Folde
     owner = quick.json("jobs", "show", "backup")["definition"]["managed_by"]
     assert owner.startswith("import:")
     assert owner.endswith("/a/tab")
-    said = quick("import", "crontab", "b/tab", *words, "--yes", code=1).stdout
+    said = quick("import", "crontab", "b/tab", *words, code=1).stdout
+    assert "Apply them?" not in said, "there is nothing to ask about"
     assert f"refused default/backup: there is another job of this name already ({owner})" in said
     assert "--prefix NAME-" in said
     assert "1 refused" in said
@@ -181,6 +182,7 @@ def test_an_import_changes_only_what_it_has_made_from_the_same_file(quick: Folde
     quick.write("a/tab", "# comes and goes\n\n0 3 * * * /srv/a/backup\n")
     asked = quick("import", "crontab", "a/tab", *words, given="n\n").stdout
     assert "schedule.cron: 0 1 * * * -> 0 3 * * *" in asked
+    assert "Apply them? 1 to be changed" in asked
     assert "1 changed" in quick("import", "crontab", "a/tab", *words, "--yes").stdout
     # who writes a file is told before it is applied
     assert "the store has a job of this name" in quick("import", "crontab", "b/tab", "--tz", "UTC").stderr

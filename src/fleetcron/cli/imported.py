@@ -32,6 +32,7 @@ _WORDS: Final[Mapping[Level, str]] = {
     "note": "NOTE",
 }
 _COLOURS: Final[Mapping[Level, str]] = {"left_out": "red", "differs": "yellow", "note": "cyan"}
+_WRITES: Final = ("created", "changed")
 _NAMED: Final = 4  # jobs in one line
 _LOOK: Final = "look at the name and the rights; the folder has to be there"
 
@@ -234,9 +235,12 @@ def _listed(where: Sequence[str]) -> str:
 
 
 def _agreed(seen: Report | None) -> bool:
+    """Where nothing would change there is nothing to ask."""
     counts = {} if seen is None else seen.counts
-    parts = ", ".join(f"{number:,} {done}" for done, number in counts.items() if number)
-    return click.confirm(f"Apply these? {parts}", default=False)
+    if not counts.get("created") and not counts.get("changed"):
+        return True
+    parts = ", ".join(f"{number:,} to be {done}" for done, number in counts.items() if number and done in _WRITES)
+    return click.confirm(f"Apply them? {parts}", default=False)
 
 
 def _applied(plan: Plan, outcome: Outcome) -> Report:
