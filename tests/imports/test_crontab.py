@@ -83,6 +83,9 @@ def test_a_zone_of_the_schedule() -> None:
 
 def test_input_after_a_percent_sign() -> None:
     assert split_input(r"date +\%d") == ("date +%d", None)
+    # a backslash that is escaped escapes nothing, but in the input
+    assert split_input(r"echo \\% | cat\\%b") == (r"echo \\", " | cat\\%b\n")
+    assert split_input(r"echo \\\%") == (r"echo \\%", None)
     assert split_input("mail x%Dear all,%%bye") == ("mail x", "Dear all,\n\nbye\n")
     run = only("0 1 * * * cat -n%it's%two\n")["run"]
     assert run["shell"] is True

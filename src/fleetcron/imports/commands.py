@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from fleetcron.imports.crontab import INPUT
+from fleetcron.imports.crontab import parted
 from fleetcron.imports.plan import Document, Finding
 from fleetcron.imports.words import NeedsShell, Words, words
 
 # What a job may not set (the same rule as for every job): these change what a program loads or runs.
 _RESERVED: Final = re.compile(r"LD_.*|DYLD_.*|PYTHON.*|PATH|BASH_ENV|ENV|IFS|GIT_.*|FLEETCRON_.*")
+_LINE_END: Final = re.compile(r"(?<!\\)%")  # in input every backslash in front of a % escapes it
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # `>/dev/null 2>&1` at the end keeps cron from sending mail. Nobody sends mail here, and output is worth keeping.
 _SILENCED: Final = re.compile(r"(?<!\\)[ \t]+(?:(?:[12]?>>?|&>>?|>&|<)[ \t]*/dev/null|2>&1|1>&2|>&2)[ \t]*$")
@@ -46,11 +47,11 @@ def may_set(name: str) -> str | None:
 def split_input(text: str) -> tuple[str, str | None]:
     r"""The command and its standard input: after the first `%`, further ones are line ends; `\%` is a percent sign. A
     line end is put behind the input if it has none, and nothing is still nothing."""
-    first, *rest = (part.replace("\\%", "%") for part in INPUT.split(text))
+    first, rest = parted(text)
     if not rest:
-        return first, None
-    given = "\n".join(rest)
-    return first, given if not given or given.endswith("\n") else f"{given}\n"
+        return first.replace("\\%", "%"), None
+    given = _LINE_END.sub("\n", rest[1:]).replace("\\%", "%")
+    return first.replace("\\%", "%"), given if not given or given.endswith("\n") else f"{given}\n"
 
 
 def command(text: str, variables: Mapping[str, str]) -> Command:

@@ -13,7 +13,8 @@ _SETTING: Final = re.compile(
     r"""[ \t]*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<plain>[^\s="'#][^\s=]*))[ \t]*=(?P<value>.*)"""
 )
 _FIELDS: Final = re.compile(r"(?P<when>@\S+|\S+[ \t]+\S+[ \t]+\S+[ \t]+\S+[ \t]+\S+)[ \t]+(?P<rest>.*)", re.DOTALL)
-INPUT: Final = re.compile(r"(?<!\\)%")  # the first one begins the command's input
+# up to the first % that no backslash escapes; a backslash that is itself escaped escapes nothing
+_COMMAND: Final = re.compile(r"(?:[^%\\]|\\.|\\$)*", re.DOTALL)
 _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]*\$?")
 _DISABLED: Final = re.compile(
     r"[#\s]*(?:@(?:reboot|yearly|annually|monthly|weekly|daily|midnight|hourly)|[\d*/,~-]+([ \t]+[\w*/,~-]+){4})"
@@ -69,7 +70,7 @@ def read_crontab(text: str, system: bool) -> Crontab:
             variables[name] = _unquoted(setting["value"])
         elif stripped:
             # blanks at the end are nothing to a command, and belong to its input
-            whole = line.lstrip(" \t").rstrip("\r") if INPUT.search(stripped) else stripped
+            whole = line.lstrip(" \t").rstrip("\r") if parted(stripped)[1] else stripped
             read = _entry(number, whole, system, dict(variables), comment)
             if isinstance(read, Entry):
                 found.entries.append(read)
@@ -79,6 +80,13 @@ def read_crontab(text: str, system: bool) -> Crontab:
     if lines[-1].strip():
         found.unfinished = len(lines)
     return found
+
+
+def parted(text: str) -> tuple[str, str]:
+    """A command and its input, both as they are written; the input begins with its %, or is empty."""
+    command = _COMMAND.match(text)
+    end = 0 if command is None else command.end()
+    return text[:end], text[end:]
 
 
 def _entry(

@@ -14,7 +14,7 @@ from typing import Final
 from fleetcron.errors import ScheduleError
 from fleetcron.imports import naming
 from fleetcron.imports.commands import Command, command
-from fleetcron.imports.crontab import INPUT, MACROS, Entry, read_crontab
+from fleetcron.imports.crontab import MACROS, Entry, parted, read_crontab
 from fleetcron.imports.dialect import DEBIAN, Unreadable, cron_document, expression, read_field
 from fleetcron.imports.pinging import with_pings
 from fleetcron.imports.pinging_line import PingingLine, read_pinging
@@ -127,7 +127,7 @@ class _Translation:
             return
         schedule = self._schedule()
         text = entry.command if self._pings is None else self._pings.command
-        if not INPUT.split(text)[0].strip():
+        if not parted(text)[0].strip():
             raise Unreadable("there is no command in front of the %", "a % in a command is written \\%")
         made = command(text, entry.variables)
         self._findings += made.findings

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from shlex import quote
 from typing import Final
 
-from fleetcron.imports.crontab import INPUT
+from fleetcron.imports.crontab import parted
 from fleetcron.imports.plan import Origin, Pinged, Plan
 from fleetcron.model.tenant import DEFAULT_TENANT
 from fleetcron.model.writing import instant_text
@@ -43,8 +43,7 @@ def _say_long(plan: Plan, origin: Origin, size: int) -> None:
 
 
 def _pinged(plan: Plan, name: str, command: str) -> str:
-    given = INPUT.search(command)
-    run, fed = (command, "") if given is None else (command[: given.start()], command[given.start() :])
+    run, fed = parted(command)
     return f'{plan.wish.ping} {name}{_until(plan)} -- "$SHELL" -c {quote(run)}{fed}'
 
 

@@ -9,7 +9,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Final
 
-from fleetcron.imports.crontab import INPUT
+from fleetcron.imports.crontab import parted
 from fleetcron.imports.dialect import Unreadable
 from fleetcron.imports.words import NeedsShell, words
 
@@ -41,8 +41,7 @@ class PingingLine:
 
 def read_pinging(text: str, shell: str) -> PingingLine | None:
     """None: it does not ping. Unreadable: it does, in a way that cannot be taken apart."""
-    begun = INPUT.search(text)
-    raw, fed = (text, "") if begun is None else (text[: begun.start()], text[begun.start() :])
+    raw, fed = parted(text)
     line = raw.replace("\\%", "%").strip(" \t")
     pings = list(_PROGRAM.finditer(line))
     if not pings:
