@@ -122,6 +122,8 @@ def test_k8s(quick: Folder) -> None:
     assert quick.json("import", "k8s", "a.yaml")["jobs"][0]["job"]["schedule"] == {"cron": "*/5 * * * *"}
     assert len(quick.json("import", "k8s", ".")["jobs"]) == 1
     assert quick.json("import", "k8s", "-", given=MANIFEST)["jobs"][0]["origin"] == "standard input:1 (hello)"
+    words = quick.json("import", "k8s", "-", given=MANIFEST.replace("[date]", "[echo, true, 1]"))
+    assert words["jobs"][0]["job"]["run"]["command"] == ["echo", "true", "1"]
     quick.write("bad.yaml", "a: [")
     assert "not YAML" in quick("import", "k8s", "bad.yaml", code=2).stderr
 
@@ -133,7 +135,8 @@ def test_celery(quick: Folder) -> None:
         "monday": {"cron": "30 7 * * 1", "timezone": "Europe/London"},
         "ten": {"every": "10s"},
     }
-    read = quick.json("import", "celery", "proj.py")
+    read = quick.json("import", "celery", "proj.py", code=1)
+    assert [each["entry"] for each in read["findings"] if each["level"] == "left_out"] == ["ten"]
     assert [each["job"]["name"] for each in read["jobs"]] == ["monday"]
     assert read["jobs"][0]["job"]["run"] == {"command": ["celery", "-A", "proj", "call", "proj.add"]}
     quick.write("plain.py", "x = 1")
@@ -156,3 +159,82 @@ def test_apscheduler(quick: Folder) -> None:
     assert "export_jobs" in quick("import", "apscheduler", "postgresql://h/d", code=2).stderr
     quick.write("e.json", '{"version": 1, "jobs": []}')
     assert "0 jobs" in quick("import", "apscheduler", "e.json").stderr
+
+
+def test_an_import_changes_only_what_it_has_made_from_the_same_file(quick: Folder) -> None:
+    """Two machines with a `backup` each: the second one does not get the first one's."""
+    for host, command in (("a", "/srv/a/backup"), ("b", "/srv/b/backup")):
+        (quick.path / host).mkdir()
+        quick.write(f"{host}/tab", f"0 1 * * * {command}\n")
+    words = ("--tz", "UTC", "--apply")
+    assert "1 created" in quick("import", "crontab", "a/tab", *words, "--yes").stdout
+    owner = quick.json("jobs", "show", "backup")["definition"]["managed_by"]
+    assert owner.startswith("import:")
+    assert owner.endswith("/a/tab")
+    said = quick("import", "crontab", "b/tab", *words, code=1).stdout
+    assert "Apply them?" not in said, "there is nothing to ask about"
+    assert f"refused default/backup: there is another job of this name already ({owner})" in said
+    assert "--prefix NAME-" in said
+    assert "1 refused" in said
+    assert quick.json("jobs", "show", "backup")["definition"]["run"]["command"] == ["/srv/a/backup"]
+    assert "1 created" in quick("import", "crontab", "b/tab", *words, "--yes", "--prefix", "b-").stdout
+    # its own file may change, and what would change is shown before the question
+    quick.write("a/tab", "# comes and goes\n\n0 3 * * * /srv/a/backup\n")
+    asked = quick("import", "crontab", "a/tab", *words, given="n\n").stdout
+    assert "schedule.cron: 0 1 * * * -> 0 3 * * *" in asked
+    assert "Apply them? 1 to be changed" in asked
+    assert "1 changed" in quick("import", "crontab", "a/tab", *words, "--yes").stdout
+    # who writes a file is told before it is applied
+    assert "the store has a job of this name" in quick("import", "crontab", "b/tab", "--tz", "UTC").stderr
+    assert "store has" not in quick("import", "crontab", "a/tab", "--tz", "UTC").stderr
+
+
+def test_what_nobody_has_marked_stays_as_it_is(quick: Folder) -> None:
+    quick.write("tab", "0 1 * * * /srv/backup\n")
+    quick("import", "crontab", "tab", "--tz", "UTC", "-o", "jobs.yaml")
+    quick("apply", "-f", "jobs.yaml")
+    words = ("import", "crontab", "tab", "--tz", "UTC", "--apply", "--yes")
+    assert "1 unchanged" in quick(*words).stdout, "the very same job"
+    assert quick.json("jobs", "show", "backup")["definition"]["managed_by"] is None
+    quick.write("tab", "0 2 * * * /srv/backup\n")
+    assert quick.json(*words, code=1)["applied"][0]["done"] == "refused"
+
+
+def test_a_shadow_of_a_job_that_is_live_is_refused(quick: Folder) -> None:
+    """It would run here and under the old scheduler; and no line of it pings."""
+    quick.write("tab", "0 1 * * * /srv/backup\n0 2 * * * /srv/report\n")
+    quick("import", "crontab", "tab", "--tz", "UTC", "--apply", "--yes")
+    quick("jobs", "delete", "report")
+    words = ("import", "crontab", "tab", "--tz", "UTC", "--shadow", "--apply", "--pings", "new")
+    assert "nothing written" in quick(*words, given="n\n").stdout
+    assert not (quick.path / "new").exists()
+    said = quick(*words, "--yes", code=1).stdout
+    assert "refused default/backup: is live already" in said
+    assert "Written: new/tab." in said
+    assert "Next:" not in said
+    lines = (quick.path / "new" / "tab").read_text().splitlines()
+    assert lines[0] == "0 1 * * * /srv/backup"
+    assert " ping " in lines[1]
+    assert quick.json("jobs", "show", "report")["definition"]["shadow"] is True
+
+
+def test_nothing_is_no_import(quick: Folder) -> None:
+    """A pipe whose first half has failed, or the wrong folder."""
+    (quick.path / "empty").mkdir()
+    quick.write("blank", "\n")
+    for kind, given in (("k8s", "# nothing\n---\n"), ("crontab", "\n")):
+        said = quick("import", kind, "-", code=2, given=given).stderr
+        assert "standard input: is empty: there is nothing to import" in said
+        assert "empty: is empty" in quick("import", kind, "empty", "blank", code=2).stderr
+    assert "0 jobs" in quick("import", "crontab", "-", given="# only a comment\n").stderr
+
+
+def test_a_folder_goes_on_past_what_cannot_be_read(quick: Folder) -> None:
+    (quick.path / "cron.d" / "sub").mkdir(parents=True)
+    quick.write("cron.d/fine", "0 1 * * * root /srv/fine\n")
+    (quick.path / "cron.d" / "latin").write_bytes("0 1 * * * root /srv/ü\n".encode("latin-1"))
+    found = quick.json("import", "crontab", "cron.d", "--tz", "UTC", code=1)
+    assert [each["job"]["name"] for each in found["jobs"]] == ["fine"]
+    findings = {each["file"]: (each["level"], each["text"]) for each in found["findings"]}
+    assert findings["cron.d/latin"] == ("left_out", "is not UTF-8")
+    assert findings["cron.d/sub"] == ("note", "cron does not look into folders: skipped")

@@ -274,6 +274,13 @@ def test_from_the_report_to_the_hand_over_and_back(quick: Folder) -> None:
     assert "hand_over" in quick("jobs", "history", "report").stdout
     assert "has passed" in quick("shadow", "--hand-over", "report", "--at", "2020-01-01T00:00:00Z", code=2).stderr
     assert "not in shadow" in quick("shadow", "--hand-over", "daily", code=2).stderr
+    both = quick("shadow", "--hand-over", "--back", "report", code=2).stderr
+    assert "exclude each other" in both
+    assert "leave it out, or the names" in quick("shadow", "--hand-over", "--all", "report", code=2).stderr
+    quick("shadow", "--back", "daily")
+    refused = quick("shadow", "--hand-over", "report", "daily", "--at", at, code=2).stderr
+    assert "default/report: no worker serves" in refused, "all are named, not only the first"
+    assert "default/daily: no worker serves" in refused
     for wrong in (["--hand-over"], ["--back"], ["--anyway"], ["--at", at], ["--hand-over", "report", "--at", "soon"]):
         quick("shadow", *wrong, code=2)
 

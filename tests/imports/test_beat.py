@@ -90,6 +90,57 @@ def test_no_schedule(text: str) -> None:
         read_beat_source(text, "x.py")
 
 
+MORE = """
+app.conf.beat_schedule = {
+    "a": {"task": "old", "schedule": 60},
+    "a": {"task": "new", "schedule": 60},
+    "r": {"task": "t", "schedule": 3600, "relative": True},
+}
+app.conf.beat_schedule["b"] = {"task": "t", "schedule": 60}
+app.conf.beat_schedule.update({"c": {"task": "t", "schedule": 60}}, d={"task": "t", "schedule": 60})
+app.conf.beat_schedule |= {"e": {"task": "t", "schedule": schedule(60, relative=True)}}
+app.conf.beat_schedule[NAME] = {"task": "t", "schedule": 60}
+app.conf.beat_schedule.update(load())
+app.conf.beat_schedule.pop("z")
+print(app.conf.beat_schedule.keys())
+
+
+@app.on_after_configure.connect
+def more(sender, **kwargs):
+    sender.add_periodic_task(10.0, add.s(1), name="ten")
+"""
+
+
+def test_what_is_put_in_beside_the_schedule() -> None:
+    """It is read if it is written out, and said if not: nothing vanishes without a word."""
+    plan = imported(read_beat_source(MORE, "proj.py"))
+    tasks = {job.name: job.document["run"]["command"][4] for job in plan.jobs}
+    assert tasks == {"a": "new", "r": "t", "b": "t", "c": "t", "d": "t", "e": "t"}
+    left = {each.origin.line: str(each) for each in plan.findings if each.level == "left_out"}
+    assert [*left] == [10, 11, 12, 18]
+    assert "NAME" in left[10]
+    assert "merged into the schedule is not written out" in left[11]
+    assert "pop()" in left[12]
+    assert "add_periodic_task()" in left[18]
+    assert has(said(plan, "note"), "in line 3 does not count")
+    assert sum("relative: beat keeps to the clock" in text for text in said(plan, "differs")) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("def f(s):\n    s.add_periodic_task(1.0, t.s())", "add_periodic_task()"),
+        ("beat_schedule = load()\nbeat_schedule['a'] = {'task': 't', 'schedule': 60}", "schedule is not written out"),
+        ("beat_schedule = {'b': 1}\nbeat_schedule = {'a': {'task': 't', 'schedule': 60}}", "line 2 takes its place"),
+        ("beat_schedule = {'a': {'task': 't', 'schedule': 60}}\ndel beat_schedule['a']", "is deleted, and imported"),
+    ],
+)
+def test_what_only_the_running_app_knows_is_left_out(text: str, reason: str) -> None:
+    plan = imported(read_beat_source(text, "x.py"))
+    assert [job.name for job in plan.jobs] == (["a"] if "'a'" in text else [])
+    assert has(said(plan, "left_out"), reason)
+
+
 def test_source_does_nothing() -> None:
     text = "import os; os._exit(7)\nbeat_schedule = {'a': {'task': __import__('os').abort(), 'schedule': 9 ** 9 ** 9}}"
     plan = imported(read_beat_source(text, "x.py"))

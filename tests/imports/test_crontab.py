@@ -83,12 +83,26 @@ def test_a_zone_of_the_schedule() -> None:
 
 def test_input_after_a_percent_sign() -> None:
     assert split_input(r"date +\%d") == ("date +%d", None)
+    # a backslash that is escaped escapes nothing, but in the input
+    assert split_input(r"echo \\% | cat\\%b") == (r"echo \\", " | cat\\%b\n")
+    assert split_input(r"echo \\\%") == (r"echo \\%", None)
     assert split_input("mail x%Dear all,%%bye") == ("mail x", "Dear all,\n\nbye\n")
     run = only("0 1 * * * cat -n%it's%two\n")["run"]
     assert run["shell"] is True
     fed = subprocess.run(["/bin/sh", "-c", run["command"]], capture_output=True, text=True, check=True).stdout
     assert fed == "     1\tit's\n     2\ttwo\n"
     assert run["command"] == "printf '%s\\n' 'it'\"'\"'s' two | {\ncat -n\n}"
+
+
+@pytest.mark.parametrize(
+    ("line", "fed"),
+    [("cat%a%%b%", "a\n\nb\n"), ("cat%", ""), ("cat%%", "\n"), ("cat%a  ", "a  \n"), ("cat%1\\%2%3", "1%2\n3\n")],
+)
+@pytest.mark.parametrize("system", [False, True])
+def test_input_is_what_cron_sends(line: str, fed: str, system: bool) -> None:
+    run = only(f"0 1 * * * {'root ' if system else ''}{line}\n", system=system)["run"]
+    given = subprocess.run(["/bin/sh", "-c", run["command"]], input="{}", capture_output=True, text=True, check=True)
+    assert given.stdout == fed
 
 
 @pytest.mark.parametrize("macro", ["@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"])
@@ -110,6 +124,7 @@ def test_macros(macro: str) -> None:
         ("*/0 * * * * a", "step of 0"),
         ("1,,2 * * * * a", "does not read ''"),
         ("hello", "neither a setting nor an entry"),
+        ("0 0 * * * %input", "no command in front of the %"),
     ],
 )
 def test_what_is_left_out_says_why_and_where(line: str, reason: str) -> None:
@@ -193,6 +208,58 @@ def test_users() -> None:
     assert plan.jobs[0].document["pool"] == "www-data"
     assert has(said(crontab(text)), "begins with a user", "--system")
     assert has(said(crontab("0 1 * * * root\n", system=True), "left_out"), "no command after the user")
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("/usr/bin/flock -n /tmp/l /srv/poll.sh", "poll"),
+        ("chronic timeout -k 5 30m flock -w 5 /x/y /usr/bin/real --a", "real"),
+        ("env A=1 ionice -c 2 -n7 nice -n 19 sudo -u bob /srv/q", "q"),
+        ("FOO=zz nice -n 19 /srv/nice", "nice"),
+    ],
+)
+def test_names_behind_other_programs(line: str, name: str) -> None:
+    assert only(f"0 1 * * * {line}\n")["name"] == name
+
+
+@pytest.mark.parametrize("line", ["/srv/nouser arg", "/srv/nouser", "$HOME/x y", "(cd x; y)"])
+def test_a_line_of_the_user_form_is_no_user_of_the_system_form(line: str) -> None:
+    plan = crontab(f"0 1 * * * {line}\n0 2 * * * root fine\n", system=True)
+    assert [job.name for job in plan.jobs] == ["fine"]
+    assert has(said(plan, "left_out"), f"'{line.split()[0]}' is no user name", "leave out --system")
+
+
+@pytest.mark.parametrize(
+    ("line", "differs"),
+    [
+        ("./rel.sh", "./rel.sh is looked for"),
+        ("A=1 bin/report", "bin/report is looked for"),
+        ("/srv/a >> cron.log 2>&1", "cron.log is looked for"),
+        ("/srv/a && ../b", "../b is looked for"),
+        ("/srv/a $HOME/x", "it uses HOME"),
+        (". ~/.profile; a", "it uses HOME"),
+        ("/srv/a ${LOGNAME}", "it uses LOGNAME"),
+        ("cd /srv && ./a | b", None),
+        ("/srv/a 2>&1 | awk '$1 > 5'", None),
+        ("/srv/a --to=b/c >/dev/null </dev/null", None),
+    ],
+)
+def test_the_folder_and_the_variables_that_cron_begins_with(line: str, differs: str | None) -> None:
+    texts = said(crontab(f"0 1 * * * {line}\n"), "differs")
+    if differs is None:
+        assert not has(texts, "looked for")
+        assert not has(texts, "it uses")
+    else:
+        assert has(texts, differs, "HOME=FOLDER")
+        assert not has(said(crontab(f"HOME=/h\nLOGNAME=me\n0 1 * * * {line}\n"), "differs"), differs)
+
+
+def test_lines_of_windows_are_said_once() -> None:
+    plan = crontab("# a\r\n0 1 * * * /srv/a x\r\n0 2 * * * /srv/b\r\n", wish=Wish(shadow=True))
+    assert [job.document["run"]["command"] for job in plan.jobs] == [["/srv/a", "x"], ["/srv/b"]]
+    assert sum("CR LF" in text for text in said(plan, "differs")) == 1
+    assert all(line.endswith("\r") for line in plan.pinged[0].lines.values())
 
 
 def test_twice_the_same_and_a_line_without_end() -> None:

@@ -97,3 +97,17 @@ def test_a_tenant_and_an_instant() -> None:
 def test_the_flags_are_those_of_the_command() -> None:
     flags = {name for one in ping.params if getattr(one, "is_flag", False) for name in one.opts}
     assert flags == FLAGS
+
+
+def test_a_line_that_would_be_too_long_for_cron_stays_as_it_is() -> None:
+    """998 characters, says crontab(5) of Debian."""
+    text = f"0 1 * * * /srv/long {'x' * 960}\n0 2 * * * /srv/short\n"
+    plan = crontab(text, wish=Wish(shadow=True))
+    assert [*plan.pinged[0].lines] == [2]
+    assert plan.pinged[0].text.split("\n")[0] == text.split("\n")[0]
+    assert [job.name for job in plan.jobs] == ["long", "short"]
+    assert has(said(plan, "differs"), "cron takes 998", "into a script")
+    room = 998 - len('fleetcron ping a -- "$SHELL" -c ')
+    for size, fits in ((room, True), (room + 1, False)):
+        pinged = crontab(f"# a\n0 1 * * * {'x' * size}\n", wish=Wish(shadow=True)).pinged[0]
+        assert bool(pinged.lines) == fits

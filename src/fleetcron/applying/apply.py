@@ -12,7 +12,7 @@ from fleetcron.model.job import Change, Job, changes
 from fleetcron.model.reading import Documents
 from fleetcron.model.standing import Standing
 from fleetcron.scheduler.dependencies import upstream_first
-from fleetcron.scheduler.desk import BATCH, Applied, Desk
+from fleetcron.scheduler.desk import BATCH, Applied, Desk, Refusal
 from fleetcron.scheduler.sync import Prune, awaken, not_ours, put_to_rest, signature, vanished, written
 from fleetcron.store.store import Store
 from fleetcron.store.workers import Worker
@@ -119,12 +119,15 @@ async def apply(
     managed_by: str | None = None,
     gone: Sequence[Job] = (),
     prune: Prune = "keep",
+    refuse: Refusal | None = None,
 ) -> Report:
     """Calendars first, since jobs ask them; then the jobs, some at a time. `progress` hears how many are done.
 
     With a manager, jobs of other managers are refused, and those that are `gone` from the files are put to rest. Files
-    take over what belongs to nobody; apps do not.
+    take over what belongs to nobody; apps do not. Who `refuse`s says by itself which jobs are left alone.
     """
+    if managed_by is not None:
+        refuse = not_ours(managed_by, adopting=not managed_by.startswith("app:"))
     desk = Desk(store, actor=actor if managed_by is None else signature(managed_by, actor), shards=shards)
     report = Report()
     known = {(each.tenant, each.name) for each in await stored_calendars(store)}
@@ -140,7 +143,7 @@ async def apply(
     beside: list[Definition] = []
     for start in range(0, len(ordered), BATCH):
         batch = ordered[start : start + BATCH]
-        done = await _apply(store, desk, batch, beside, managed_by)
+        done = await _apply(store, desk, batch, beside, managed_by, refuse)
         answers |= {(each.applied.tenant, each.applied.name): each for each in done}
         if isinstance(store, RehearsalStore):  # nothing of this batch is there when the next one depends on it
             beside += [each for each in batch if answers[each.tenant, each.name].applied.done != "refused"]
@@ -172,10 +175,14 @@ async def gone_from(store: Store, documents: Documents, managed_by: str | None, 
 
 
 async def _apply(
-    store: Store, desk: Desk, batch: Sequence[Definition], beside: Sequence[Definition], managed_by: str | None
+    store: Store,
+    desk: Desk,
+    batch: Sequence[Definition],
+    beside: Sequence[Definition],
+    managed_by: str | None,
+    refuse: Refusal | None,
 ) -> list[JobDone]:
     before = await standings(store, batch)
-    refuse = None if managed_by is None else not_ours(managed_by, adopting=not managed_by.startswith("app:"))
     applied = await desk.apply(batch, refuse=refuse, beside=beside)
     if managed_by is not None:
         applied = [await awaken(store, desk, each, managed_by) for each in applied]

@@ -25,7 +25,7 @@ def described(app: Any) -> dict[str, Any]:
 
 def entry(app: Any, name: str, given: Any) -> dict[str, Any]:
     given = dict(given)
-    found = {key: given.get(key) for key in ("task", "args", "kwargs", "options")}
+    found = {key: given.get(key) for key in ("task", "args", "kwargs", "options", "relative")}
     found["args"] = list(found["args"] or ())
     return {"name": name, **found, "schedule": schedule(app, given.get("schedule"))}
 
@@ -39,7 +39,7 @@ def schedule(app: Any, given: Any) -> dict[str, Any]:
     if isinstance(found, schedules.solar):
         return {"kind": "solar", "event": f"{found.event} at {found.lat}, {found.lon}"}
     if type(found) is schedules.schedule:
-        return {"kind": "interval", "seconds": found.run_every.total_seconds()}
+        return {"kind": "interval", "seconds": found.run_every.total_seconds(), "relative": found.relative}
     return {"kind": "other", "type": type(given).__name__}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from fleetcron.cli.importing import import_options, read_text
+from fleetcron.cli.importing import check_any, import_options, read_of_folder, read_text
 from fleetcron.errors import ConfigError, Mistake, ScheduleError
 from fleetcron.imports.crontab_jobs import CrontabFile, add_crontab, read_by_cron
 from fleetcron.imports.plan import Origin, Plan, Wish
@@ -44,15 +44,19 @@ def command(
     where, why = (zone(timezone).name, None) if timezone else _of_this_machine()
     if why is not None:
         plan.say("note", f"the times are read in {where}, {why}", "--timezone says otherwise")
+    read: dict[str, bool] = {}
     for name in files:
         path = Path(name)
-        if name != "-" and path.is_dir():
-            _add_folder(plan, path, where, True if system is None else system, pool_by_user)
-            continue
         shown = "standard input" if name == "-" else name
+        if name != "-" and path.is_dir():
+            read[name] = _add_folder(plan, path, where, True if system is None else system, pool_by_user)
+            continue
+        text = read_text(name)
+        read[shown] = bool(text.strip())
         is_system = _looks_like_system(path) if system is None else system
         stem = path.name if path.parent.name.startswith("cron.") and is_system else None
-        add_crontab(plan, CrontabFile(shown, read_text(name), is_system, where, stem), pool_by_user)
+        add_crontab(plan, CrontabFile(shown, text, is_system, where, stem), pool_by_user)
+    check_any(read)
     if pings is not None:
         _place_pinged(plan, Path(pings))
     return plan
@@ -65,24 +69,28 @@ def _place_pinged(plan: Plan, folder: Path) -> None:
     for each in plan.pinged:
         path = Path(each.file) if each.file != "standard input" else Path("crontab")
         own = folder / (Path(path.parent.name) / path.name if path.parent.name.startswith("cron.") else path.name)
-        if own in plan.files:
+        if own in plan.places:
             raise ConfigError([Mistake(each.file, f"another crontab is called {own.name} too", "import them apart")])
         if own.resolve() in read:
             hint = "name another folder for --pings, look at what is there, then install it"
             raise ConfigError([Mistake(each.file, "would be written over with its own pings", hint)])
-        plan.files[own] = each.text
+        plan.places[own] = each.file
 
 
-def _add_folder(plan: Plan, folder: Path, timezone: str, system: bool, pool_by_user: bool) -> None:
+def _add_folder(plan: Plan, folder: Path, timezone: str, system: bool, pool_by_user: bool) -> bool:
+    """Whether there was anything in it."""
     try:
-        paths = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError as error:
         raise ConfigError([Mistake(str(folder), f"cannot be read: {error.strerror}", None)]) from None
     for path in paths:
-        if read_by_cron(path.name):
-            add_crontab(plan, CrontabFile(str(path), read_text(str(path)), system, timezone, path.name), pool_by_user)
-        else:
+        if path.is_dir():
+            plan.say("note", "cron does not look into folders: skipped", origin=Origin(str(path)))
+        elif not read_by_cron(path.name):
             plan.say("note", f"cron does not read files called {path.name}: skipped", origin=Origin(str(path)))
+        elif path.is_file() and (text := read_of_folder(plan, path)) is not None:
+            add_crontab(plan, CrontabFile(str(path), text, system, timezone, path.name), pool_by_user)
+    return bool(paths)
 
 
 def _looks_like_system(path: Path) -> bool:

@@ -1,14 +1,16 @@
 """`fleetcron import k8s`."""
 
+import re
 from pathlib import Path
 
 import click
 
-from fleetcron.cli.importing import import_options, read_text
+from fleetcron.cli.importing import check_any, import_options, read_of_folder, read_text
 from fleetcron.imports.cronjobs import add_manifests
-from fleetcron.imports.plan import Plan, Wish
+from fleetcron.imports.plan import Origin, Plan, Wish
 
 _ENDINGS = ("*.yaml", "*.yml", "*.json")
+_NOTHING = re.compile(r"\s*(#.*|---\s*)?")  # a line that is no manifest
 
 
 @click.command("k8s")
@@ -21,11 +23,26 @@ def command(wish: Wish, files: tuple[str, ...], suspended: bool) -> Plan:
     A folder stands for the YAML and JSON files in it.
     """
     plan = Plan(wish)
+    read: dict[str, bool] = {}
     for name in files:
         path = Path(name)
         if name != "-" and path.is_dir():
-            for each in sorted(found for ending in _ENDINGS for found in path.glob(ending)):
-                add_manifests(plan, str(each), read_text(str(each)), suspended)
-        else:
-            add_manifests(plan, "standard input" if name == "-" else name, read_text(name), suspended)
+            read[name] = _add_folder(plan, path, suspended)
+            continue
+        shown, text = "standard input" if name == "-" else name, read_text(name)
+        read[shown] = any(not _NOTHING.fullmatch(line) for line in text.split("\n"))
+        add_manifests(plan, shown, text, suspended)
+    check_any(read)
     return plan
+
+
+def _add_folder(plan: Plan, folder: Path, suspended: bool) -> bool:
+    """Whether there was a manifest in it."""
+    paths = sorted(found for ending in _ENDINGS for found in folder.glob(ending) if found.is_file())
+    for each in sorted(folder.iterdir()):
+        if each.is_dir() and not each.name.startswith("."):
+            plan.say("note", "folders in a folder are not looked into: name it too", origin=Origin(str(each)))
+    for each in paths:
+        if (text := read_of_folder(plan, each)) is not None:
+            add_manifests(plan, str(each), text, suspended)
+    return bool(paths)

@@ -9,14 +9,17 @@ from typing import Any, Final
 
 import click
 
-from fleetcron.applying.apply import Report, apply, mark_unable
+from fleetcron.applying.apply import Report, mark_unable
 from fleetcron.cli.apply import progress_bar
-from fleetcron.cli.connection import Database, opened
+from fleetcron.cli.changes import change_words
+from fleetcron.cli.connection import Database, is_named, opened, sqlite_path
+from fleetcron.cli.import_marks import carry_out
+from fleetcron.cli.rehearsal import rehearsing
 from fleetcron.cli.tables import coloured, numbered, printable, shortened
 from fleetcron.cli.when import print_json
 from fleetcron.cli.yamltext import dumped
 from fleetcron.config import Config
-from fleetcron.errors import ConfigError, Mistake, RefusedError
+from fleetcron.errors import ConfigError, FleetcronError, Mistake, RefusedError
 from fleetcron.imports.plan import Finding, ImportedJob, Level, Plan
 from fleetcron.model.definition import Definition
 from fleetcron.model.reading import read_definitions
@@ -29,6 +32,7 @@ _WORDS: Final[Mapping[Level, str]] = {
     "note": "NOTE",
 }
 _COLOURS: Final[Mapping[Level, str]] = {"left_out": "red", "differs": "yellow", "note": "cyan"}
+_WRITES: Final = ("created", "changed")
 _NAMED: Final = 4  # jobs in one line
 _LOOK: Final = "look at the name and the rights; the folder has to be there"
 
@@ -51,11 +55,13 @@ def finish(plan: Plan, outcome: Outcome) -> None:
     """Show it, write it, and apply it if that was asked for."""
     if outcome.as_json and outcome.apply and not outcome.yes:
         raise click.UsageError("--json cannot ask: add --yes, or leave out --apply")
+    seen = _looked(plan, outcome)
     text = yaml_of(plan)
     files = plan.files if outcome.output is None else {Path(outcome.output): text, **plan.files}
-    _write(files, outcome.force, [path.parent for path in plan.files])
+    _check_free(files, outcome.force)
     report = None
     if outcome.as_json:
+        _write(plan, files)
         report = _applied(plan, outcome) if outcome.apply and plan.jobs else None
         print_json(_json(plan, outcome, report))
     else:
@@ -65,28 +71,101 @@ def finish(plan: Plan, outcome: Outcome) -> None:
             click.echo(text, nl=False)
         _show(plan, err=beside)
         _show_pinged(plan, err=beside)
-        if outcome.output is not None:
-            click.echo(f"Written: {outcome.output}. Next: fleetcron apply -f {outcome.output} --dry-run")
-        if outcome.apply and plan.jobs:
-            report = _applied(plan, outcome) if outcome.yes or _agreed(plan) else None
-            _say_applied(report)
+        if seen is not None and outcome.apply:
+            _show_before(seen)
+        if not outcome.apply or not plan.jobs or outcome.yes or _agreed(seen):
+            _write(plan, files)
+            _say_written(files, outcome, err=beside)
+            report = _applied(plan, outcome) if outcome.apply and plan.jobs else None
+            if report is not None:
+                _say_applied(report)
+        else:
+            click.echo("Nothing was applied, and nothing written." if files else "Nothing was applied.")
     if (report is not None and report.refused) or any(each.level == "left_out" for each in plan.all_findings()):
         sys.exit(1)
 
 
-def _write(files: Mapping[Path, str], force: bool, folders: Sequence[Path]) -> None:
-    """All of them, or none: somebody may have edited what an import has written before."""
+def _looked(plan: Plan, outcome: Outcome) -> Report | None:
+    """What would become of each job in the store, if there is one to look at. Whoever applies has to know; for others
+    it is a help."""
+    if not plan.jobs:
+        return None
+    try:
+        if not outcome.apply and not _is_known(outcome.database):
+            return None
+        report = asyncio.run(_rehearse(plan, outcome, outcome.database.config()))
+    except (FleetcronError, OSError) as error:
+        if outcome.apply:
+            raise
+        plan.say("note", f"whether the store has such names already is not known: {error}")
+        return None
+    if outcome.apply:
+        plan.stand_back({(job.applied.tenant, job.applied.name) for job in report.refused})
+    else:
+        _say_taken(plan, report)
+    return report
+
+
+def _is_known(database: Database) -> bool:
+    """Whether there is a database to look at, which nobody has to wait for or to make."""
+    if database.api is not None:
+        return False
+    config = database.settings()
+    path = sqlite_path(config.store.url)
+    if database.there is not None and not is_named(config):
+        return False
+    return path.exists() if path is not None else is_named(config)
+
+
+async def _rehearse(plan: Plan, outcome: Outcome, config: Config) -> Report:
+    async with rehearsing(config) as store:
+        return await carry_out(store, plan, by=outcome.by, config=config)
+
+
+def _say_taken(plan: Plan, report: Report) -> None:
+    """Who writes a file applies it by hand, and that changes whatever has these names. It is no comment in the file,
+    which is the same whatever the store has."""
+    done = {(each.applied.tenant, each.applied.name): each.applied.done for each in report.jobs}
+    hint = "look at it before you apply; if it is another job, --prefix NAME- gives these other names"
+    for job in plan.jobs:
+        if done[job.full_name] in ("refused", "changed"):
+            said = "the store has a job of this name, which says something else or is live"
+            plan.findings.append(Finding("differs", said, hint, job.origin, job.name))
+
+
+def _show_before(report: Report) -> None:
+    """What an answer of yes would change, and what it would not touch."""
+    for job in report.jobs:
+        if job.applied.done == "changed":
+            said = ", ".join(change_words(each) for each in job.changed)
+            click.echo(f"{coloured('changed')} {job.full_name}: {said}")
+    for job in report.refused:
+        click.echo(f"{coloured('refused')} {job.full_name}: {printable(job.applied.reason or '')}")
+
+
+def _check_free(files: Mapping[Path, str], force: bool) -> None:
+    """Somebody may have edited what an import has written before."""
     taken = [] if force else [path for path, text in files.items() if path.is_file() and not _says(path, text)]
     if taken:
         hint = "--force writes over it; or name another file"
         raise ConfigError([Mistake(str(path), "is there already, and says something else", hint) for path in taken])
-    for folder in folders:
-        folder.mkdir(parents=True, exist_ok=True)
+
+
+def _write(plan: Plan, files: Mapping[Path, str]) -> None:
+    for path in plan.files:
+        path.parent.mkdir(parents=True, exist_ok=True)
     for path, text in files.items():
         try:
-            path.write_text(text, "utf-8")
+            path.write_text(text, "utf-8", newline="")
         except OSError as error:
             raise ConfigError([Mistake(str(path), f"cannot be written: {error.strerror}", _LOOK)]) from None
+
+
+def _say_written(files: Mapping[Path, str], outcome: Outcome, err: bool) -> None:
+    if not files:
+        return
+    following = "" if outcome.apply or not outcome.output else f" Next: fleetcron apply -f {outcome.output} --dry-run"
+    click.echo(f"Written: {', '.join(map(str, files))}.{following}", err=err)
 
 
 def _says(path: Path, text: str) -> bool:
@@ -155,8 +234,13 @@ def _listed(where: Sequence[str]) -> str:
     return ", ".join(shown) + more
 
 
-def _agreed(plan: Plan) -> bool:
-    return click.confirm(f"Apply {numbered(len(plan.jobs), 'job')}?", default=False)
+def _agreed(seen: Report | None) -> bool:
+    """Where nothing would change there is nothing to ask."""
+    counts = {} if seen is None else seen.counts
+    if not counts.get("created") and not counts.get("changed"):
+        return True
+    parts = ", ".join(f"{number:,} to be {done}" for done, number in counts.items() if number and done in _WRITES)
+    return click.confirm(f"Apply them? {parts}", default=False)
 
 
 def _applied(plan: Plan, outcome: Outcome) -> Report:
@@ -164,12 +248,11 @@ def _applied(plan: Plan, outcome: Outcome) -> Report:
 
 
 async def _apply(plan: Plan, outcome: Outcome, config: Config) -> Report:
-    documents = read_definitions(plan.as_document())
     async with opened(config, "made") as store:
         if plan.wish.hand_over_ms is not None and not outcome.anyway:
-            _check_able(documents.jobs, await fleet(store))
-        with progress_bar(len(documents.jobs), "applying") as progress:
-            report = await apply(store, documents, actor=outcome.by, shards=config.scheduler.shards, progress=progress)
+            _check_able(read_definitions(plan.as_document()).jobs, await fleet(store))
+        with progress_bar(len(plan.jobs), "applying") as progress:
+            report = await carry_out(store, plan, by=outcome.by, config=config, progress=progress)
         await mark_unable(store, report)
         return report
 
@@ -186,12 +269,7 @@ def _check_able(jobs: Sequence[Definition], crew: Crew) -> None:
         )
 
 
-def _say_applied(report: Report | None) -> None:
-    if report is None:
-        click.echo("Nothing was applied.")
-        return
-    for job in report.refused:
-        click.echo(f"{coloured('refused')} {job.full_name}: {printable(job.applied.reason or '')}")
+def _say_applied(report: Report) -> None:
     for warning, names in report.warnings.items():
         click.echo(f"{click.style('warning', fg='yellow')} {warning}: {', '.join(names)}")
     counts = ", ".join(f"{number:,} {done}" for done, number in report.counts.items() if number)
@@ -207,6 +285,7 @@ def _json(plan: Plan, outcome: Outcome, report: Report | None) -> dict[str, Any]
         "findings": [_finding(each) for each in plan.findings],
         "crontabs": [{"file": each.file, "text": each.text} for each in plan.pinged],
         "written": outcome.output,
+        "files": [str(path) for path in plan.files],
         "applied": None if report is None else [job.as_json() for job in report.jobs],
     }
 

@@ -3,7 +3,7 @@
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -19,7 +19,7 @@ from fleetcron.cli.when import json_option
 from fleetcron.clock import utc_now
 from fleetcron.config.kinds import masked
 from fleetcron.errors import ConfigError, Mistake, ScheduleError
-from fleetcron.imports.plan import Plan, Wish
+from fleetcron.imports.plan import Origin, Plan, Wish
 from fleetcron.times.instants import parse_instant, to_ms
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -175,3 +175,21 @@ def read_text(name: str) -> str:
         ) from None
     except UnicodeDecodeError:
         raise ConfigError([Mistake(name, "is not UTF-8", "save the file as UTF-8")]) from None
+
+
+def read_of_folder(plan: Plan, path: Path) -> str | None:
+    """A file that a folder happens to have: one that cannot be read is left out, and the others go on."""
+    try:
+        return read_text(str(path))
+    except ConfigError as error:
+        for mistake in error.mistakes:
+            plan.leave_out(Origin(str(path)), mistake.message, mistake.hint)
+        return None
+
+
+def check_any(read: Mapping[str, bool]) -> None:
+    """Somebody who imports nothing at all has given the wrong name, or a pipe whose first half has failed. `read`:
+    whether there was anything, by name."""
+    if not any(read.values()):
+        hint = "look at the name, or at the command in front of the pipe"
+        raise ConfigError([Mistake(name, "is empty: there is nothing to import", hint) for name in read])

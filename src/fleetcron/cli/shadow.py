@@ -21,7 +21,7 @@ from fleetcron.times import zones
 from fleetcron.times.durations import rough_text
 from fleetcron.times.instants import to_ms
 from fleetcron.times.once import Once
-from fleetcron.views.shadow import Report, check_able, handed_json, report_json, reports
+from fleetcron.views.shadow import ANYWAY, Report, check_able, handed_json, report_json, reports
 from fleetcron.views.shadow import hand_over as handed_over
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ _HEADS: Final = ("JOB", "TICKS", "MATCHED", "MISSED", "DOUBLED", "UNEXPECTED", "
 @click.command("shadow")
 @click.argument("names", nargs=-1, metavar="[JOB...]")
 @click.option("--since", metavar="T", help="Compare from this instant on, or so long back, such as 2d. [default: 7d]")
-@click.option("--hand-over", "wants", flag_value="hand-over", help="From --at on the ticks of JOB are ours.")
+@click.option("--hand-over", "wants_over", is_flag=True, help="From --at on the ticks of JOB are ours.")
 @click.option(
-    "--back", "wants", flag_value="back", help="Put JOB into shadow again, or for the first time, from now on."
+    "--back", "wants_back", is_flag=True, help="Put JOB into shadow again, or for the first time, from now on."
 )
 @click.option("--at", metavar="T", help="With --hand-over: the instant. [default: the one that the report names]")
 @click.option("--anyway", is_flag=True, help="With --hand-over: also if no worker that lives could run it.")
@@ -49,7 +49,8 @@ def command(
     database: Database,
     names: tuple[str, ...],
     since: str | None,
-    wants: str | None,
+    wants_over: bool,
+    wants_back: bool,
     at: str | None,
     anyway: bool,
     wants_all: bool,
@@ -61,12 +62,9 @@ def command(
     In shadow a job runs nothing: its ticks are noted in the ledger, while the old scheduler runs the work and says so
     with `fleetcron ping`. Exit code 1 when something differs.
     """
-    if (at is not None or wants_all or anyway) and wants != "hand-over":
-        raise click.UsageError("--at, --all and --anyway go with --hand-over")
-    if wants is not None and bool(names) == wants_all:
-        raise click.UsageError("say which jobs: their names, or --all" if wants == "hand-over" else "say which jobs")
+    _check_wishes(names, over=wants_over, back=wants_back, wants_all=wants_all, more=at is not None or anyway)
     since_ms = instant_ms(since, "--since")
-    if wants is None:
+    if not wants_over and not wants_back:
         _show(
             database.ask(lambda s: _documents(s, names, since_ms), lambda c: _there(c, names, since_ms)),
             as_json,
@@ -90,7 +88,12 @@ def command(
     def chosen(found: Sequence[Doc]) -> list[tuple[Doc, int | None]]:
         """All of them are looked at before the first one is handed over: whether it can be run, too."""
         asked = [told for told in found if not wants_all or _is_ready(told)]
-        return [(told, _chosen(told, wants, at_ms, anyway)) for told in asked]
+        if wants_back:
+            return [(told, None) for told in asked]
+        instants = [(told, _chosen(told, at_ms)) for told in asked]
+        if not anyway:
+            _check_able(instants)
+        return list(instants)
 
     _say(database.ask(of_store, of_api), as_json)
 
@@ -99,19 +102,44 @@ def _is_ready(report: Doc) -> bool:
     return bool(report["in_shadow"] and report["verdict"] == "same")
 
 
-def _chosen(report: Doc, wants: str, at_ms: int | None, anyway: bool) -> int | None:
-    """The instant of the hand-over; none for the way back."""
-    if wants == "back":
-        return None
-    if at_ms is None and report["hand_over_at"] is None:
+def _check_wishes(names: Sequence[str], *, over: bool, back: bool, wants_all: bool, more: bool) -> None:
+    """Nobody guesses which of two contrary wishes is meant: one of them starts a job, the other stops it."""
+    if over and back:
+        raise click.UsageError("--hand-over and --back exclude each other: say one of them")
+    if (wants_all or more) and not over:
+        raise click.UsageError("--at, --all and --anyway go with --hand-over")
+    if names and wants_all:
+        raise click.UsageError("--all is every job that is the same so far: leave it out, or the names")
+    if (over or back) and not names and not wants_all:
+        raise click.UsageError("say which jobs: their names, or --all" if over else "say which jobs")
+
+
+def _chosen(report: Doc, at_ms: int | None) -> int:
+    """The instant of the hand-over."""
+    if at_ms is not None:
+        return at_ms
+    if report["hand_over_at"] is None:
         if report["shadow"] is False:
             raise RefusedError(f"{_full(report)} is not in shadow: there is nothing to hand over")
         raise RefusedError(f"{_full(report)}: {report['words']}. Name the instant yourself if you are sure: --at T")
-    chosen_ms = ms_of(report["hand_over_at"]) if at_ms is None else at_ms
-    is_new = report["in_shadow"] and report["shadow"] != as_json_instant(chosen_ms)
-    if is_new and not anyway and chosen_ms > ms_of(report["until"]):
-        check_able(_full(report), report.get("unable"))  # an older API does not say it
-    return chosen_ms
+    return ms_of(report["hand_over_at"])
+
+
+def _check_able(chosen: Sequence[tuple[Doc, int]]) -> None:
+    """All that nobody could run are named at once: whoever has to start workers starts them all."""
+    unable = {
+        _full(report): report["unable"]
+        for report, at_ms in chosen
+        if report["in_shadow"]
+        and report["shadow"] != as_json_instant(at_ms)
+        and at_ms > ms_of(report["until"])
+        and report.get("unable") is not None  # an older API does not say it
+    }
+    if len(unable) == 1:
+        check_able(*next(iter(unable.items())))
+    elif unable:
+        listed = "; ".join(f"{name}: {why}" for name, why in unable.items())
+        raise RefusedError(f"nothing is handed over, since these would not run: {listed}. {ANYWAY}")
 
 
 def _full(job: Doc) -> str:

@@ -48,6 +48,11 @@ def _add(plan: Plan, origin: Origin, entry: Mapping[str, Any], timezone: str, ap
     findings: list[Finding] = []
     if entry.get("trouble"):
         raise Unreadable(str(entry["trouble"]), entry.get("hint"))
+    if entry.get("replaces") is not None:
+        findings.append(Finding("note", f"the entry of the same name in line {entry['replaces']} does not count"))
+    if entry.get("relative") or entry["schedule"].get("relative"):
+        text = "relative: beat keeps to the clock, and rounds; here an interval is counted from the job's creation"
+        findings.append(Finding("differs", text, "write it as crontab(…)"))
     document: Document = {
         "description": f"{entry['task']}, from {origin}",
         "schedule": _schedule(entry["schedule"], timezone, findings),

@@ -6,7 +6,7 @@ call of a function) is said, with its line.
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -21,6 +21,8 @@ _SUMS: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
+_HINT: Final = "name the app instead of the file: it is imported then"
+_LOOKS: Final = ("get", "items", "keys", "values", "copy")  # they change nothing
 _CRONTAB: Final = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")  # the order of its arguments
 _LARGEST: Final = 10**12  # of a number in a sum: nobody multiplies texts or waits for huge powers
 
@@ -47,22 +49,69 @@ def read_beat_source(text: str, source: str) -> dict[str, Any]:
 class _Reader:
     def __init__(self, tree: ast.Module) -> None:
         self._constants: dict[str, ast.expr] = {}
-        self._schedule: ast.expr | None = None
+        self._schedules: list[ast.expr] = []
         self._zone: ast.expr | None = None
+        self._tree = tree
         for name, value in _assignments(tree):
             self._constants[name] = value
             if name.rpartition(".")[2] in _SCHEDULES:
-                self._schedule = value
+                self._schedules.append(value)
             elif name.rpartition(".")[2] in _ZONES:
                 self._zone = value
 
     def described(self) -> dict[str, Any] | None:
-        written = self._followed(self._schedule) if self._schedule is not None else None
-        if not isinstance(written, ast.Dict):
+        """The schedule that was set last, and whatever is put in beside it: nothing of it goes without a word."""
+        entries: list[dict[str, Any]] = []
+        written = self._followed(self._schedules[-1]) if self._schedules else None
+        if isinstance(written, ast.Dict):
+            entries += self._entries(written)
+            for other in self._schedules[:-1]:
+                entries.append(_trouble(other, "?", f"the schedule of line {written.lineno} takes its place"))
+        added = [entry for node in _in_order(self._tree) for entry in self._added(node)]
+        if not isinstance(written, ast.Dict) and written is not None and added:
+            entries.append(_trouble(written, "?", "the schedule is not written out"))
+        if not isinstance(written, ast.Dict) and not added:
             return None
-        pairs = zip(written.keys, written.values, strict=True)
-        entries = [self._entry(key, value) for key, value in pairs]
-        return {**self._timezone(), "entries": entries}
+        return {**self._timezone(), "entries": _last_of_each([*entries, *added])}
+
+    def _entries(self, written: ast.Dict) -> list[dict[str, Any]]:
+        return [self._entry(key, value) for key, value in zip(written.keys, written.values, strict=True)]
+
+    def _added(self, node: ast.AST) -> list[dict[str, Any]]:
+        """What a statement puts into the schedule: one entry, several, or one that says why it cannot be read."""
+        match node:
+            case ast.Assign(targets=[ast.Subscript(value=whole, slice=key)], value=value) if _is_schedule(whole):
+                return [self._entry(key, value)]
+            case ast.AugAssign(target=whole, op=ast.BitOr(), value=more) if _is_schedule(whole):
+                return self._merged(node, [more])
+            case ast.Call(func=ast.Attribute(value=whole, attr="update")) if _is_schedule(whole):
+                named = [self._entry(_key(word), word.value) for word in node.keywords]
+                return [*self._merged(node, node.args), *named]
+            case ast.Call(func=ast.Attribute(value=whole, attr=verb)) if _is_schedule(whole) and verb not in _LOOKS:
+                return [_trouble(node, "?", f"{verb}() on the schedule cannot be read")]
+            case ast.Delete(targets=targets):
+                gone = [each for each in targets if isinstance(each, ast.Subscript) and _is_schedule(each.value)]
+                return [_trouble(each, "?", f"'{ast.unparse(each)[:60]}' is deleted, and imported") for each in gone]
+            case ast.Call(func=ast.Attribute(attr="add_periodic_task"), keywords=keywords):
+                names = [self._text(word.value) for word in keywords if word.arg == "name"]
+                return [_trouble(node, names[0] if names else "?", "add_periodic_task() is only known when it runs")]
+        return []
+
+    def _merged(self, node: ast.stmt | ast.expr, given: Sequence[ast.expr]) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = []
+        for each in given:
+            more = self._followed(each)
+            if isinstance(more, ast.Dict):
+                entries += self._entries(more)
+            else:
+                entries.append(_trouble(node, "?", "what is merged into the schedule is not written out"))
+        return entries
+
+    def _text(self, node: ast.expr) -> str:
+        try:
+            return str(self._value(node))
+        except _NotWritten:
+            return "?"
 
     def _timezone(self) -> dict[str, Any]:
         try:
@@ -86,7 +135,7 @@ class _Reader:
             if missing:
                 raise _NotWritten(f"the entry has no {' and no '.join(missing)}")
         except _NotWritten as why:
-            entry["trouble"], entry["hint"] = str(why), "name the app instead of the file: it is imported then"
+            entry["trouble"], entry["hint"] = str(why), _HINT
         return entry
 
     def _when(self, node: ast.expr) -> dict[str, Any]:
@@ -110,6 +159,8 @@ class _Reader:
             every = node.args[0] if node.args else given.get("run_every")
             if every is None:
                 raise _NotWritten("schedule() without run_every")
+            if "relative" in given and self._value(given["relative"]):
+                return self._when(every) | {"relative": True}
             return self._when(every)
         if called == "solar":
             return {"kind": "solar", "event": ast.unparse(node)}
@@ -161,6 +212,35 @@ class _Reader:
         if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _LARGEST:
             raise _NotWritten(f"'{ast.unparse(node)[:60]}' is not a number")
         return value
+
+
+def _trouble(node: ast.stmt | ast.expr, name: str, why: str) -> dict[str, Any]:
+    return {"name": name, "line": node.lineno, "trouble": why, "hint": _HINT}
+
+
+def _last_of_each(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As in Python: of two entries of one name the last one counts. It says which one it replaces."""
+    found: dict[object, dict[str, Any]] = {}
+    for at, entry in enumerate(entries):
+        key = at if entry["name"] == "?" else entry["name"]
+        if (first := found.pop(key, None)) is not None:
+            entry["replaces"] = first["line"]
+        found[key] = entry
+    return list(found.values())
+
+
+def _is_schedule(node: ast.expr) -> bool:
+    return _dotted(node).rpartition(".")[2] in _SCHEDULES
+
+
+def _key(word: ast.keyword) -> ast.expr | None:
+    return None if word.arg is None else ast.Constant(word.arg)
+
+
+def _in_order(tree: ast.Module) -> list[ast.stmt | ast.expr]:
+    """Statements and expressions as they stand in the file."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.expr)]
+    return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
 
 def _as_field(value: Any) -> Any:

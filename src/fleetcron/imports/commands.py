@@ -6,17 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from fleetcron.imports.crontab import parted
 from fleetcron.imports.plan import Document, Finding
 from fleetcron.imports.words import NeedsShell, Words, words
 
 # What a job may not set (the same rule as for every job): these change what a program loads or runs.
 _RESERVED: Final = re.compile(r"LD_.*|DYLD_.*|PYTHON.*|PATH|BASH_ENV|ENV|IFS|GIT_.*|FLEETCRON_.*")
+_LINE_END: Final = re.compile(r"(?<!\\)%")  # in input every backslash in front of a % escapes it
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # `>/dev/null 2>&1` at the end keeps cron from sending mail. Nobody sends mail here, and output is worth keeping.
 _SILENCED: Final = re.compile(r"(?<!\\)[ \t]+(?:(?:[12]?>>?|&>>?|>&|<)[ \t]*/dev/null|2>&1|1>&2|>&2)[ \t]*$")
 _INSIDE: Final = re.compile(r"cd[ \t]+(?P<folder>[^&]*?)[ \t]*&&[ \t]*(?P<rest>.*)", re.DOTALL)
 _OF_CRON: Final = frozenset(("SHELL", "PATH", "MAILTO", "MAILFROM", "CRON_TZ", "RANDOM_DELAY", "CONTENT_TYPE",
                              "CONTENT_TRANSFER_ENCODING", "CRON_WITHIN"))  # fmt: skip
+_RELATIVE: Final = (
+    re.compile(r"^(?:[A-Za-z_]\w*=\S*[ \t]+)*([\w.-]+/[^\s;&|)]*)"),  # the program: bin/report
+    re.compile(r"[\s;&|(<>=](\.{1,2}/[^\s;&|)]+)"),  # ./report anywhere
+    re.compile(r"[<>][ \t]*([\w.][^\s;&|)]*)"),  # >> report.log
+)
+_ELSEWHERE: Final = re.compile(r"cd[ \t]+['\"]?/")
+_OF_USER: Final = re.compile(r"\$\{?(HOME|LOGNAME)\b|(?<![^\s=:])~(?=/|\s|$)")
 _PLAIN_SHELLS: Final = frozenset(("/bin/sh", "sh", "/usr/bin/sh", "/bin/dash", "/usr/bin/dash"))
 
 
@@ -36,9 +45,13 @@ def may_set(name: str) -> str | None:
 
 
 def split_input(text: str) -> tuple[str, str | None]:
-    r"""The command and its standard input: after the first `%`, further ones are line ends; `\%` is a percent sign."""
-    parts = [part.replace("\\%", "%") for part in re.split(r"(?<!\\)%", text)]
-    return (parts[0], None) if len(parts) == 1 else (parts[0], "\n".join(parts[1:]) + "\n")
+    r"""The command and its standard input: after the first `%`, further ones are line ends; `\%` is a percent sign. A
+    line end is put behind the input if it has none, and nothing is still nothing."""
+    first, rest = parted(text)
+    if not rest:
+        return first.replace("\\%", "%"), None
+    given = _LINE_END.sub("\n", rest[1:]).replace("\\%", "%")
+    return first.replace("\\%", "%"), given if not given or given.endswith("\n") else f"{given}\n"
 
 
 def command(text: str, variables: Mapping[str, str]) -> Command:
@@ -56,6 +69,7 @@ def command(text: str, variables: Mapping[str, str]) -> Command:
     if cwd is not None:
         made.run["cwd"] = cwd
     _say_run_parts(made, line)
+    _say_home(made, line, cwd, variables)
     return made
 
 
@@ -122,8 +136,8 @@ def _folder(line: str) -> tuple[str | None, str]:
 
 def _with_input(made: Command, line: str, given: str, variables: Mapping[str, str]) -> None:
     lines = given.removesuffix("\n").split("\n")
-    fed = " ".join(map(shlex.quote, lines))
-    _by_shell(made, f"printf '%s\\n' {fed} | {{\n{line}\n}}", "it has input after a %", variables)
+    fed = f"printf '%s\\n' {' '.join(map(shlex.quote, lines))}" if given else ":"
+    _by_shell(made, f"{fed} | {{\n{line}\n}}", "it has input after a %", variables)
 
 
 def _by_shell(made: Command, text: str, why: str, variables: Mapping[str, str]) -> None:
@@ -133,6 +147,28 @@ def _by_shell(made: Command, text: str, why: str, variables: Mapping[str, str]) 
     made.findings.append(
         Finding("differs", f"it needs a shell: {why}", 'workers run it only with executor.shell = "allowed"')
     )
+
+
+def _say_home(made: Command, line: str, cwd: str | None, variables: Mapping[str, str]) -> None:
+    """Under cron a command begins in the home folder of its user; here in the folder of the worker."""
+    hint = "set HOME=FOLDER above it, which is its cwd too; or write absolute paths"
+    if cwd is None and (relative := _relative(line)) and _ELSEWHERE.match(line) is None:
+        text = f"{relative} is looked for in the worker's folder; cron begins in the home folder of the user"
+        made.findings.append(Finding("differs", text, hint))
+    missing = {found[1] or "HOME" for found in _OF_USER.finditer(line)} - variables.keys()
+    for name in sorted(missing):
+        text = f"it uses {name}, which cron sets and a worker does not"
+        made.findings.append(Finding("differs", text, f'{hint}; or executor.environment = ["{name}"]'))
+
+
+def _relative(line: str) -> str | None:
+    """A path without a / in front, unless it stands in quotes, where nobody knows what it is."""
+    for pattern in _RELATIVE:
+        for found in pattern.finditer(line):
+            before = line[: found.start(1)]
+            if before.count("'") % 2 == 0 and before.count('"') % 2 == 0:
+                return found[1]
+    return None
 
 
 def _say_run_parts(made: Command, line: str) -> None:

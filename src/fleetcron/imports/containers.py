@@ -55,7 +55,12 @@ def _listed(container: Mapping[str, Any], name: str) -> list[str]:
     value = container.get(name) or []
     if not isinstance(value, list):
         raise Unreadable(f"{name} of the container is not a list")
-    return [str(each) for each in value]
+    return [_word(each) for each in value]
+
+
+def _word(value: object) -> str:
+    """As the manifest has it: true is not Python's True."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _environment(container: Mapping[str, Any], findings: list[Finding]) -> dict[str, str]:
@@ -72,7 +77,8 @@ def _environment(container: Mapping[str, Any], findings: list[Finding]) -> dict[
         elif (why := may_set(name)) is not None:
             findings.append(Finding("differs", why, f"start the worker with {name}={each.get('value') or ''}"))
         else:
-            env[name] = _replaced(str(each.get("value") or ""), env, [])
+            value = each.get("value")
+            env[name] = _replaced("" if value is None else _word(value), env, [])
     return env
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from fleetcron.errors import ScheduleError
 from fleetcron.imports import naming
 from fleetcron.imports.commands import Command, command
-from fleetcron.imports.crontab import MACROS, Entry, read_crontab
+from fleetcron.imports.crontab import MACROS, Entry, parted, read_crontab
 from fleetcron.imports.dialect import DEBIAN, Unreadable, cron_document, expression, read_field
 from fleetcron.imports.pinging import with_pings
 from fleetcron.imports.pinging_line import PingingLine, read_pinging
@@ -62,6 +62,10 @@ def add_crontab(plan: Plan, file: CrontabFile, pool_by_user: bool = False) -> No
     if found.disabled:
         lines = ", ".join(map(str, found.disabled))
         plan.say("note", f"commented out, and not imported: line {lines}", origin=Origin(file.name))
+    if found.dos:
+        text = "its lines end with CR LF: under cron the CR belongs to the command, and here it is left out"
+        hint = "such a file often fails under cron; lines that ping keep the CR"
+        plan.say("differs", text, hint, Origin(file.name))
     pinging, entries = _pinging(plan, file, found.entries)
     seen: dict[tuple[str, str, str | None], int] = {}
     for entry in entries:
@@ -122,7 +126,10 @@ class _Translation:
             )
             return
         schedule = self._schedule()
-        made = command(entry.command if self._pings is None else self._pings.command, entry.variables)
+        text = entry.command if self._pings is None else self._pings.command
+        if not parted(text)[0].strip():
+            raise Unreadable("there is no command in front of the %", "a % in a command is written \\%")
+        made = command(text, entry.variables)
         self._findings += made.findings
         if unfinished:
             self._say("differs", "the last line has no line end: cron does not run it, and fleetcron will")

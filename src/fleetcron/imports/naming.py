@@ -16,6 +16,12 @@ _WRAPPERS: Final = frozenset((
     "perl", "ruby", "php", "node", "java", "run-one", "systemd-run", "unbuffer", "stdbuf", "if", "then",
     "else", "elif", "while", "do", "!", "eval", "source", ".",
 ))  # fmt: skip
+# what they are given themselves: so many words, such as a lock file, and options with a word behind them
+_OWN_WORDS: Final = {"flock": 1, "timeout": 1, "chrt": 1}
+_OWN_OPTIONS: Final = {
+    "flock": ("-w", "-E", "--timeout"), "timeout": ("-k", "-s"), "nice": ("-n",), "ionice": ("-c", "-n"),
+    "env": ("-u", "-C"), "sudo": ("-u", "-g"), "stdbuf": ("-i", "-o", "-e"), "systemd-run": ("-p", "-u"),
+}  # fmt: skip
 _QUESTIONS: Final = frozenset(("test", "[", "[[", "cd", "sleep", "export", "umask", "ulimit", "true", "false", "set"))
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
@@ -63,17 +69,29 @@ def from_command(text: str) -> str:
     """What a command line is about: the first program that is not there to start another or to ask a question."""
     asked = ""
     for part in _parts(text):
-        for word in part:
+        wrapper = ""
+        given = iter(part)
+        own = 0  # words that the wrapper takes itself
+        for word in given:
             name = _SCRIPT.sub("", PurePosixPath(word.strip("'\"")).name.lower())
+            if word.startswith(("-", "$", "+", "%")) or _ASSIGNMENT.match(word):
+                if word in _OWN_OPTIONS.get(wrapper, ()):
+                    next(given, None)
+                continue
+            if own:
+                own -= 1
+                continue
             if name in _QUESTIONS:
                 asked = asked or name
                 break
-            if name in _WRAPPERS or word.startswith(("-", "$", "+", "%")) or _ASSIGNMENT.match(word):
+            if name in _WRAPPERS:
+                wrapper, own = name, _OWN_WORDS.get(name, 0)
                 continue
             if name == "run-parts":
                 return _folder(part) or name
             if slug(name) and not name.isdigit():
                 return name
+        asked = asked or wrapper  # /srv/nice is somebody's program after all
     return asked or "job"
 
 

@@ -4,16 +4,16 @@ The rest of the file stays as it is, to the last blank. The command is handed to
 to, in quotes; what stands behind a `%` is its input, as before, and so is a `\\%` in it.
 """
 
-import re
 from collections.abc import Mapping
 from shlex import quote
 from typing import Final
 
-from fleetcron.imports.plan import Pinged, Plan
+from fleetcron.imports.crontab import parted
+from fleetcron.imports.plan import Origin, Pinged, Plan
 from fleetcron.model.tenant import DEFAULT_TENANT
 from fleetcron.model.writing import instant_text
 
-_INPUT: Final = re.compile(r"(?<!\\)%")  # the first one begins the command's input
+_LONGEST: Final = 998  # of a command, says crontab(5) of Debian
 
 
 def with_pings(plan: Plan, file: str, text: str, commands: Mapping[int, str]) -> Pinged:
@@ -21,19 +21,29 @@ def with_pings(plan: Plan, file: str, text: str, commands: Mapping[int, str]) ->
     names = {job.origin.line: _full(job.document) for job in plan.jobs if job.origin.file == file}
     lines = text.split("\n")
     changed: dict[int, str] = {}
+    before: dict[int, str] = {}
     for number, command in commands.items():
         name = names.get(number)
         line = lines[number - 1]
         at = line.rfind(command)
         if name is None or at < 0:
             continue
-        changed[number] = lines[number - 1] = line[:at] + _pinged(plan, name, command) + line[at + len(command) :]
-    return Pinged(file, "\n".join(lines), changed)
+        pinged = _pinged(plan, name, command)
+        if (size := len(pinged.encode())) > _LONGEST:
+            _say_long(plan, Origin(file, number), size)
+            continue
+        before[number] = line
+        changed[number] = lines[number - 1] = line[:at] + pinged + line[at + len(command) :]
+    return Pinged(file, "\n".join(lines), changed, before)
+
+
+def _say_long(plan: Plan, origin: Origin, size: int) -> None:
+    text = f"with a ping its command has {size:,} characters, and cron takes {_LONGEST}: the line stays as it is"
+    plan.say("differs", text, "put the command into a script, and import again", origin)
 
 
 def _pinged(plan: Plan, name: str, command: str) -> str:
-    given = _INPUT.search(command)
-    run, fed = (command, "") if given is None else (command[: given.start()], command[given.start() :])
+    run, fed = parted(command)
     return f'{plan.wish.ping} {name}{_until(plan)} -- "$SHELL" -c {quote(run)}{fed}'
 
 

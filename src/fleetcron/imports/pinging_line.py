@@ -9,6 +9,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Final
 
+from fleetcron.imports.crontab import parted
 from fleetcron.imports.dialect import Unreadable
 from fleetcron.imports.words import NeedsShell, words
 
@@ -20,7 +21,6 @@ _PROGRAM: Final = re.compile(
     )[ \t]+ping(?=[ \t])""",
     re.VERBOSE,
 )
-_INPUT: Final = re.compile(r"(?<!\\)%")
 _SETTINGS: Final = re.compile(r"(?:(?<![^\s;&|(])(?:FLEETCRON_\w+|DATABASE_URL)=\S*[ \t]+)+$")  # those of the ping
 _COMMAND: Final = re.compile(r"[ \t]--[ \t]+")
 _SHELL: Final = re.compile(r"""(?:"\$SHELL"|\$SHELL)[ \t]+-c[ \t]+""")
@@ -41,8 +41,7 @@ class PingingLine:
 
 def read_pinging(text: str, shell: str) -> PingingLine | None:
     """None: it does not ping. Unreadable: it does, in a way that cannot be taken apart."""
-    begun = _INPUT.search(text)
-    raw, fed = (text, "") if begun is None else (text[: begun.start()], text[begun.start() :])
+    raw, fed = parted(text)
     line = raw.replace("\\%", "%").strip(" \t")
     pings = list(_PROGRAM.finditer(line))
     if not pings:

@@ -4,7 +4,7 @@
 by hand. `note`: worth knowing before the old scheduler is switched off.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from fleetcron.errors import DefinitionError
 from fleetcron.imports.naming import Names
 from fleetcron.model.reading import read_job
+from fleetcron.model.tenant import DEFAULT_TENANT
 from fleetcron.model.writing import instant_text
 
 Level = Literal["left_out", "differs", "note"]
@@ -74,14 +75,27 @@ class ImportedJob:
     def name(self) -> str:
         return str(self.document["name"])
 
+    @property
+    def full_name(self) -> tuple[str, str]:
+        return str(self.document.get("tenant", DEFAULT_TENANT)), self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Pinged:
-    """A crontab with pings put in: its new text, and the new lines by number."""
+    """A crontab with pings put in: its new text, and the lines that changed by number, new and old."""
 
     file: str
     text: str
     lines: Mapping[int, str]
+    before: Mapping[int, str] = field(default_factory=dict)
+
+    def without(self, numbers: Set[int]) -> "Pinged":
+        """The same, but these lines are as they were."""
+        text = self.text.split("\n")
+        for number in numbers & self.before.keys():
+            text[number - 1] = self.before[number]
+        lines = {number: line for number, line in self.lines.items() if number not in numbers}
+        return Pinged(self.file, "\n".join(text), lines, self.before)
 
 
 @dataclass(slots=True)
@@ -93,7 +107,7 @@ class Plan:
     findings: list[Finding] = field(default_factory=list)  # those that belong to no job
     names: Names = field(default_factory=Names)
     pinged: list[Pinged] = field(default_factory=list)
-    files: dict[Path, str] = field(default_factory=dict)  # what is to be written beside the YAML
+    places: dict[Path, str] = field(default_factory=dict)  # where a crontab with pings is to be written, and which
 
     def add(
         self,
@@ -124,6 +138,20 @@ class Plan:
         found = Finding(level, text, hint, origin)
         if found not in self.findings:
             self.findings.append(found)
+
+    def stand_back(self, names: Set[tuple[str, str]]) -> None:
+        """These jobs, by tenant and name, are somebody else's: no line pings them."""
+        lines = {(job.origin.file, job.origin.line) for job in self.jobs if job.full_name in names}
+        self.pinged = [
+            each.without({line for file, line in lines if file == each.file and line is not None})
+            for each in self.pinged
+        ]
+
+    @property
+    def files(self) -> dict[Path, str]:
+        """What is to be written beside the YAML."""
+        texts = {each.file: each.text for each in self.pinged}
+        return {path: texts[file] for path, file in self.places.items()}
 
     def all_findings(self) -> Iterator[Finding]:
         yield from self.findings
