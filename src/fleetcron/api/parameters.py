@@ -14,7 +14,7 @@ from starlette.convertors import IntegerConvertor, register_url_convertor
 from fleetcron.api.problems import wrong_parameter
 from fleetcron.errors import ScheduleError
 from fleetcron.model.document import CalendarShape, JobShape
-from fleetcron.model.values import is_storable
+from fleetcron.model.payload import is_storable
 from fleetcron.times.durations import duration_ms
 from fleetcron.times.instants import to_ms
 from fleetcron.times.once import Once

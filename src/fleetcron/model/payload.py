@@ -101,7 +101,7 @@ def _problems_of_keys(path: Path, value: dict[Any, Any]) -> Iterator[Problem]:
 
 
 def _problems_of_text(path: Path, text: str) -> Iterator[Problem]:
-    if "\0" in text or not _is_encodable(text):
+    if not is_storable(text):
         yield path, "has a character that cannot be stored (NUL or half a surrogate pair)", "remove it"
     for opened in _OPEN.finditer(text):
         if opened[1] not in TEMPLATES:
@@ -110,12 +110,12 @@ def _problems_of_text(path: Path, text: str) -> Iterator[Problem]:
             return
 
 
-def _is_encodable(text: str) -> bool:
+def is_storable(text: str) -> bool:
+    """Neither a database nor JSON can hold NUL and half a surrogate pair."""
     try:
-        text.encode()
+        return "\0" not in text and bool(text.encode() or True)
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def _too_large(max_bytes: int) -> Problem:

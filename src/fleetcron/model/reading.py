@@ -19,8 +19,9 @@ from fleetcron.model.conversion import calendar_of, definition_of
 from fleetcron.model.definition import Definition
 from fleetcron.model.document import CalendarShape, FileShape, JobShape
 from fleetcron.model.mistakes import Path, from_error, mistake, report, written_path
+from fleetcron.model.payload import is_storable
 from fleetcron.model.source import Place, place_of, places_of, read_yaml
-from fleetcron.model.values import is_storable, kind_of
+from fleetcron.model.values import kind_of
 from fleetcron.times import days
 from fleetcron.times.ics import holidays_from_ics
 

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 from fleetcron.errors import ScheduleError
 from fleetcron.model.entry import ANY_SEED
 from fleetcron.model.name import NAME
+from fleetcron.model.payload import is_storable
 from fleetcron.times.calendars import read_dates
 from fleetcron.times.durations import duration_ms
 from fleetcron.times.expression import parse
@@ -31,13 +32,6 @@ def _clean(text: str) -> str:
     if not is_storable(text):
         raise ScheduleError("has a character that cannot be stored (NUL or half a surrogate pair)", hint="remove it")
     return text
-
-
-def is_storable(text: str) -> bool:
-    try:
-        return "\0" not in text and bool(text.encode() or True)
-    except UnicodeEncodeError:
-        return False
 
 
 def _line(text: str) -> str:

@@ -13,7 +13,6 @@ from fleetcron.events import Event
 from fleetcron.model import payload as payloads
 from fleetcron.model.run import RunKind
 from fleetcron.model.tenant import MAX_PAYLOAD
-from fleetcron.model.values import is_storable
 from fleetcron.steps import step
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.events import note, note_all
@@ -347,7 +346,7 @@ def _closed(state: str, deleted_ms: int | None) -> str | None:
 def _check_asked(payload: Mapping[str, Any] | None, key: str) -> None:
     if not 0 < len(key) <= LONGEST_KEY:
         raise DefinitionError([Mistake("/key", f"must have 1 to {LONGEST_KEY} characters")])
-    if not is_storable(key):
+    if not payloads.is_storable(key):
         detail = "has a character that cannot be stored (NUL or half a surrogate pair)"
         raise DefinitionError([Mistake("/key", detail, "remove it")])
     _check(payload, MAX_PAYLOAD)  # more than that nobody may; the tenant's own limit is asked in the transaction
