@@ -55,7 +55,9 @@ def i1_left_out_only_by_policy(seen: Evidence) -> Iterator[Violation]:
 def _wrong_line(seen: Evidence, line: Row, tick: int, stretch: Stretch) -> str | None:
     rule = stretch.definition.misfire
     policy = (stretch.on_resume or "skip") if stretch.state == "paused" else rule.policy
-    reason, noted_ms = line["reason"], line["noted_ms"]
+    # a clock that was set back notes what has been decided by the instants that it had shown before
+    shifts = [shift for _, shift in seen.record.shifts]
+    reason, noted_ms = line["reason"], line["noted_ms"] + max(shifts) - min(shifts)
     if reason in ("misfire", "covered") and stretch.state != "paused" and noted_ms <= stretch.late_after(tick):
         return f"it was not late at {noted_ms}"
     match reason:
