@@ -88,6 +88,10 @@ def test_a_stop_and_a_crash_with_the_default_leases(processes: Fleet) -> None:
     asyncio.run(stop_and_crash(processes, 15_000, "default"))
 
 
+async def made_all(watch: Watch) -> bool:
+    return await watch.events("schema_migrated") == len(known("postgres"))
+
+
 def test_three_nodes_start_at_once_on_an_empty_database(guard: Guard, postgres18_database: str, tmp_path: Path) -> None:
     """All of them want to make the tables; one does, and each gets its share."""
 
@@ -97,8 +101,9 @@ def test_three_nodes_start_at_once_on_an_empty_database(guard: Guard, postgres18
             fleet.start(name)
         async with asyncio.timeout(30):
             watch = await Watch.open(postgres18_database)
-            while await watch.ask("SELECT to_regclass('shard_leases')") is None:
+            while await watch.ask("SELECT to_regclass('events')") is None:
                 await asyncio.sleep(0.02)
+            await until(lambda: made_all(watch))
         try:
             async with desk_of(postgres18_database) as desk:
                 await desk.apply(JOBS)

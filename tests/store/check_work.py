@@ -39,6 +39,29 @@ async def next_look(shop: Shop) -> tuple[int, int | None, int | None]:
 
 
 @check
+async def no_tick_is_skipped_for_one_that_is_going_to_be(shop: Shop) -> None:
+    """Run 2 waits behind a gate, and was due while run 1 ran: run 3 does not overlap it."""
+    job = Job(1, overlap="skip")
+    await shop.define(job)
+    await shop.plan(job, NOW, NOW + 1_000, NOW + 2_000)
+    await shop.promote()
+    await shop.join("n1", p1=5)
+    assert await shop.claimed("n1") == [1]
+    await shop.clock.set(NOW + 1_001)
+    await shop.promote()
+    upstream = Job(9).job_id
+    await change(
+        shop.store.engine,
+        f"UPDATE queue SET gate = 'upstream', key = '{upstream}', look_ms = {NOW} + 9000 WHERE run_id = 2",
+    )
+    await shop.clock.set(NOW + 1_500)
+    await shop.finish("n1", 1, 1, Succeeded())
+    await shop.clock.set(NOW + 2_001)
+    await shop.promote()
+    assert await shop.claimed("n1") == [3]
+
+
+@check
 async def promote_queues_what_is_due_soon(shop: Shop) -> None:
     """S2-35: planned runs enter their queue a moment before they may start, ranked between tenants."""
     one, other = Job(1, tenant="t1"), Job(2, tenant="t2", priority=0, deadline_ms=5_000)

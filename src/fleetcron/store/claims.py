@@ -223,9 +223,11 @@ def _previous(runs: Sequence[Queued]) -> Script[dict[int, Previous]]:
             )  # fmt: skip
             if waits and row["previous"] not in found:
                 behind[row["previous"]] = {
-                    "run_id": row["previous"], "job_id": row["job_id"], "scheduled_for_ms": row["scheduled_for_ms"],
+                    "run_id": row["previous"],
+                    "job_id": str(row["job_id"]),
+                    "scheduled_for_ms": row["scheduled_for_ms"],
                     "due_ms": row["skips_at_ms"],
-                }  # fmt: skip
+                }
         asked = list(behind.values())
     return found
 
