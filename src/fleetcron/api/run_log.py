@@ -26,17 +26,11 @@ LOOK_EVERY_S = 5.0  # whether the key still holds; and proxies give up on a conn
 _RETRY_AFTER: Final = {"Retry-After": "5"}
 _BUSY: Final = ("busy", "This node serves as many as it can")
 Attempt = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="of this attempt; the latest unless given")]
-_EVENT: Final = {
-    "type": "object",
-    "description": "one of the events",
-    "properties": {"event": {"type": "string"}, "data": {"type": "string"}, "id": {"type": "string"}},
-}
 _STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "events `log` (data: a piece, id: attempt.seq) and at the end one event `end`; or `refused` "
         "(data: code and detail) if the key or the session has ended meanwhile",
-        # the whole stream is text; tools that know more than version 3.1 look at each event
-        "content": {"text/event-stream": {"schema": {"type": "string"}, "itemSchema": _EVENT}},
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
 
