@@ -6,7 +6,6 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final, get_args
 
 from fastapi import APIRouter, Request, Response
-from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -51,7 +50,8 @@ class Route(APIRoute):
     """Every route says which role it takes: one that does not cannot be made."""
 
     def get_route_handler(self) -> Handler:
-        inner = _worded(super().get_route_handler(), self.body_field)
+        body = self.body_field
+        inner = _worded(super().get_route_handler(), None if body is None else _model_in(body.field_info.annotation))
         extra = self.openapi_extra or {}
         role = Role(extra[ROLE])
         is_post = "POST" in (self.methods or ())
@@ -81,9 +81,8 @@ class Route(APIRoute):
         return handle
 
 
-def _worded(inner: Handler, body: ModelField | None) -> Handler:
+def _worded(inner: Handler, shape: type[BaseModel] | None) -> Handler:
     """Mistakes in a body are told by whoever knows what the body should be."""
-    shape = None if body is None else _model_in(body.field_info.annotation)
 
     async def handle(request: Request) -> Response:
         try:
