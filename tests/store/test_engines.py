@@ -1,11 +1,13 @@
 """What an engine promises, on every engine. (PostgreSQL 16 has its turn in the conformance suite.)"""
 
 import asyncio
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -392,15 +394,45 @@ def test_hints_reach_other_engines(engine_url: str) -> None:
         async with opened(engine_url) as engine, bare(engine_url) as other, engine.hints() as hints:
             if engine.name == "postgres":
                 assert await anext(hints) == LOST
-            waiting = asyncio.ensure_future(anext(hints))
-            number = 100
-            while not waiting.done():  # SQLite looks once before it can tell a difference
-                await other.write(says if number == 100 else partial(put, number))
-                number += 1
-                await asyncio.wait([waiting], timeout=0.2)
-            assert waiting.result() == ("jobs" if engine.name == "postgres" else LOST)
+            await other.write(says)
+            assert await anext(hints) == ("jobs" if engine.name == "postgres" else LOST)
 
     asyncio.run(scenario())
+
+
+def test_a_commit_right_after_somebody_listens_is_heard(tmp_path: Path) -> None:
+    """Nothing of the engine has run between the two: it must have looked at the file before it said go."""
+    path = tmp_path / "jobs.db"
+
+    async def scenario() -> None:
+        async with opened(f"sqlite:///{path}") as engine:
+            for _ in range(2):
+                async with engine.hints() as hints:
+                    commit_from_outside(path)
+                    assert await anext(hints) == LOST
+
+    asyncio.run(scenario())
+
+
+def test_another_file_in_the_place_of_the_first_is_heard_of(tmp_path: Path) -> None:
+    """SQLite's count of changes begins anew with each connection: two connections' counts are easily the same."""
+    path, other = tmp_path / "jobs.db", tmp_path / "other.db"
+
+    async def scenario() -> None:
+        async with opened(f"sqlite:///{other}"):
+            pass
+        async with opened(f"sqlite:///{path}") as engine, engine.hints() as hints:
+            os.replace(other, path)
+            assert await anext(hints) == LOST
+
+    asyncio.run(scenario())
+
+
+def commit_from_outside(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS outside (id)")
+        connection.execute("INSERT INTO outside VALUES (1)")
+        connection.commit()
 
 
 def test_closing_finishes_what_was_asked_for(engine_url: str) -> None:

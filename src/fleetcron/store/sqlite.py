@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 _MIGRATION_BUSY_MS: Final = 60_000
 _LOOK_EVERY_S: Final = 1.0  # how soon a commit of another process is noticed
+_NOTHING: Final = (0, 0)  # never seen: whatever is seen next is a change
 
 
 class SqliteEngine:
@@ -33,6 +34,7 @@ class SqliteEngine:
         self.statements_run: set[str] = set()
         self._hints = Hints()
         self._watch: asyncio.Task[None] | None = None
+        self._seen: tuple[int, int] | None = None
         writer = SqliteSession(path, clock, busy_ms=busy_ms, statements_run=self.statements_run)
         self.path = writer.path
         self._writer = SqliteThread(writer, patience_s=deadline_s, hints=self._hints)
@@ -67,11 +69,12 @@ class SqliteEngine:
 
     @asynccontextmanager
     async def hints(self) -> AsyncIterator[AsyncIterator[str]]:
-        """What this process has said it changed; LOST when another process has committed anything."""
+        """What this process has said it changed; LOST when another process has committed anything from now on."""
         with self._hints.listener() as listener:
-            if self._watch is None and self.path != MEMORY:
-                self._watch = asyncio.create_task(self._watch_others())
             try:
+                if self.path != MEMORY:
+                    await self._look_at_others()  # before the caller goes on: what is committed then must be heard
+                    self._watch = self._watch or asyncio.create_task(self._watch_others())
                 yield listener
             finally:
                 if len(self._hints) == 1:
@@ -95,21 +98,24 @@ class SqliteEngine:
             raise
 
     async def _watch_others(self) -> None:
-        seen: int | None = None
         while True:
-            try:
-                now = await self._writer.call(SqliteSession.changes_of_others)
-            except StoreError:
-                self._hints.tell(LOST)
-                seen = None
-            else:
-                if seen is not None and seen != now:
-                    self._hints.tell(LOST)
-                seen = now
             await asyncio.sleep(_LOOK_EVERY_S)
+            await self._look_at_others()
+
+    async def _look_at_others(self) -> None:
+        try:
+            now = await self._writer.call(SqliteSession.changes_of_others)
+        except StoreError:
+            self._hints.tell(LOST)
+            self._seen = _NOTHING
+        else:
+            if self._seen is not None and self._seen != now:
+                self._hints.tell(LOST)
+            self._seen = now
 
     async def _stop_watching(self) -> None:
         if self._watch:
             watch, self._watch = self._watch, None
             watch.cancel()
             await asyncio.wait([watch])
+        self._seen = None

@@ -44,6 +44,7 @@ class SqliteSession:
         self._writes = writes
         self._statements = Statements.for_engine("sqlite")
         self._connection: sqlite3.Connection | None = None
+        self._openings = 0
         self._file: tuple[int, int] | None = None
         self._reading = False
         self.statements_run: set[str] = set() if statements_run is None else statements_run
@@ -93,11 +94,14 @@ class SqliteSession:
                 connection.execute("PRAGMA query_only = OFF")
         return value
 
-    def changes_of_others(self) -> int:
-        """A number that changes when another connection has committed. This connection's commits do not count."""
+    def changes_of_others(self) -> tuple[int, int]:
+        """It changes when another connection has committed, or may have. This connection's commits do not count.
+
+        SQLite's number says nothing about another connection's: after a second opening the file is looked at anew.
+        """
         connection = self._open()
         try:
-            return int(connection.execute("PRAGMA data_version").fetchone()[0])
+            return self._openings, int(connection.execute("PRAGMA data_version").fetchone()[0])
         except sqlite3.Error as error:
             self._raise(error)
 
@@ -116,6 +120,7 @@ class SqliteSession:
             except sqlite3.Error as error:
                 self._raise(error)
             self._file = self._identity()
+            self._openings += 1
         return self._connection
 
     def _connected(self) -> sqlite3.Connection:
