@@ -71,11 +71,16 @@ def test_what_cannot_be(api: Api) -> None:
     api.post("/jobs/nothing/ping", None, 404)
     api.post("/jobs", {**MINUTELY, "name": "live"}, 201)
     for name, said in (("old", False), ("old", None), ("live", True)):
-        refused = api.patch(f"/jobs/{name}", {"shadow": said, "pool": "x"}, 422, headers={"If-Match": "*"})
-        assert refused["errors"][0]["pointer"] == "/shadow"
-        assert "/hand-over ends a shadow" in refused["errors"][0]["hint"]
-        assert api.get(f"/jobs/{name}")["definition"]["pool"] == "default"
+        before = api.get(f"/jobs/{name}")["definition"]
+        for change, body in ((api.patch, {}), (api.put, before)):
+            other = {**body, "shadow": said, "pool": "x"}
+            refused = change(f"/jobs/{name}", other, 422, headers={"If-Match": "*"})
+            assert refused["errors"][0]["pointer"] == "/shadow"
+            assert "/hand-over ends a shadow" in refused["errors"][0]["hint"]
+            assert api.get(f"/jobs/{name}")["definition"]["pool"] == "default"
     api.patch("/jobs/old", {"shadow": True, "pool": "x"}, headers={"If-Match": "*"})
+    api.put("/jobs/old", {**OLD, "pool": "y"}, headers={"If-Match": "*"})
+    assert api.get("/jobs/old")["definition"]["shadow"] is True
     api.get("/jobs/nothing/shadow", 404)
     api.get("/shadow", 422, since="soon")
     api.post("/jobs", {**OLD, "name": "odd", "shadow": "soon"}, 422)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fleetcron.api.arrivals import Arrivals
 from fleetcron.clock import Clock
 from fleetcron.config import ApiConfig
 from fleetcron.ids import uuid7
@@ -35,11 +36,13 @@ class Context:
     uses: Uses = field(default_factory=Uses)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     turns: Turns = field(default_factory=Turns)
+    arrivals: Arrivals = field(init=False)
     streams: Places = field(init=False)  # that somebody follows now
     has_keys: bool = False  # once somebody has made one, nobody is let in without
 
     def __post_init__(self) -> None:
         self.limiter = Limiter(self.config.rate)
+        self.arrivals = Arrivals(self.store, self.closing)
         self.streams = Places(MOST_STREAMS, self.config.streams)
 
     def desk(self, actor: str) -> Desk:

@@ -20,8 +20,7 @@ _ENTRIES: Final = ("cron", "every", "at")
 def patched(before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """`before` is what a definition writes of itself."""
     left, said = dict(before), dict(patch)
-    if "shadow" in said and (said["shadow"] or False) != left["shadow"]:
-        raise wrong("/shadow", f"is {json.dumps(left['shadow'])}: a change of fields leaves it so", _SHADOW)
+    keeps_shadow(before, patch)
     if "type" in said:
         left.pop("derived", None)  # it is chosen from now on
     if not _kinds(said.get("run"), _RUNS) <= _kinds(left["run"], _RUNS):
@@ -30,6 +29,12 @@ def patched(before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, An
         said["schedule"] = _entry(left.pop("schedule"), said["schedule"])
     found: dict[str, Any] = _merged(left, said)
     return found
+
+
+def keeps_shadow(before: Mapping[str, Any], said: Mapping[str, Any]) -> None:
+    """Whether a job is in shadow is no field that is edited: the ticks until the hand-over are the old scheduler's."""
+    if "shadow" in said and (said["shadow"] or False) != before["shadow"]:
+        raise wrong("/shadow", f"is {json.dumps(before['shadow'])}: a change of fields leaves it so", _SHADOW)
 
 
 def _entry(before: list[dict[str, Any]], patch: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from fleetcron.api import job_shapes as shapes
 from fleetcron.api.access import Caller, Tenant, TheCaller, TheContext
 from fleetcron.api.context import Context
 from fleetcron.api.job_names import Name
-from fleetcron.api.job_patch import patched
+from fleetcron.api.job_patch import keeps_shadow, patched
 from fleetcron.api.parameters import Cursor, JobBody, Limit, cursor_of, from_cursor
 from fleetcron.api.problems import Problem, not_found, wrong
 from fleetcron.api.routing import needs, router
@@ -122,6 +122,7 @@ async def replace_job(
     _needs_match(if_match)
     if body.get("name", name) != name:
         raise wrong("/name", f"is not {name}: a job keeps its name", "create another one, and delete this one")
+    keeps_shadow(line.job.definition.as_document(), body)
     definition = await defined(context, {**body, "tenant": own, "name": name})
     return await _edited(context, caller, definition, line, if_match)
 

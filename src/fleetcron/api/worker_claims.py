@@ -6,11 +6,11 @@ ends the attempt here, with the reason, as it does in a worker of our own: a sec
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from fleetcron.api import worker_shapes as shapes
 from fleetcron.api.access import Caller, TheCaller, TheContext, require_still
+from fleetcron.api.arrivals import PROMOTED
 from fleetcron.api.context import Context
 from fleetcron.api.problems import Problem, wrong
 from fleetcron.api.routing import needs, router
@@ -34,8 +34,6 @@ from fleetcron.worker.pool import lendable
 from fleetcron.worker.settling import settling
 
 routes = router("workers")
-_PROMOTED: Final = 2_000
-_LOOK_EVERY_S: Final = 0.25
 
 
 class _Work(NamedTuple):
@@ -90,27 +88,14 @@ async def _has_come(context: Context, caller: Caller, pool: str, until_s: float)
     still holds, before anything is claimed for him: a run that is claimed and not handed out waits for its lease."""
     if until_s <= asyncio.get_running_loop().time():
         return False
-    has_come = await _comes(context, pool, until_s)
+    has_come = await context.arrivals.come(pool, until_s)
     await require_still(context, caller)
     return has_come
 
 
-async def _comes(context: Context, pool: str, until_s: float) -> bool:
-    """It takes no lock: many may wait."""
-    loop = asyncio.get_running_loop()
-    while not context.closing.is_set() and (left_s := until_s - loop.time()) > 0:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(min(_LOOK_EVERY_S, left_s)):
-                await context.closing.wait()
-        await context.store.queue.promote(0, _PROMOTED, ranked, late)
-        if await context.store.queue.has_work(pool):
-            return True
-    return False
-
-
 async def _taken(context: Context, worker_id: str, slots: int, body: shapes.Claim, batch: str) -> Taken:
     """Queue what is due (whoever claims does it; it may be the only worker), then claim."""
-    await context.store.queue.promote(0, _PROMOTED, ranked, late)
+    await context.store.queue.promote(0, PROMOTED, ranked, late)
     lanes = [held.lane for held in (await context.store.workers.begun(worker_id)).held if held.pool == body.pool]
     room = max(0, min(body.room, slots - len(lanes)))
     wish = Claim(
