@@ -229,6 +229,9 @@ def test_help_lists_every_command_and_a_typo_gets_a_suggestion(run: Run) -> None
     typo = run("explian", "* * * * *")
     assert typo.code == 2
     assert "There is no command 'explian'. Did you mean explain?" in typo.err
+    early = run("--database", "sqlite:///jobs.db", "jobs")
+    assert early.code == 2
+    assert "Options stand behind the command: fleetcron COMMAND --database" in early.err
 
 
 def test_it_runs_as_a_module_in_an_empty_folder(tmp_path: Path) -> None:
