@@ -9,6 +9,7 @@ import pytest
 from fleetcron.model.queued import Choice, Close, Facts, Holder, Park, Previous, Queued, Waiting
 from fleetcron.model.rules import OverlapPolicy
 from fleetcron.model.states import RunState
+from fleetcron.model.upstream import Upstream
 from fleetcron.policy.choose import LEFT_OUT, choose
 from tests.policy.claims import KEY, NOW, facts, run
 
@@ -94,6 +95,42 @@ def test_skip_knows_the_fate_of_who_waits_elsewhere(ended: int | None, expected:
     }
     held = {} if ended is not None else {KEY: [holder()]}
     assert verdict(choose(facts(run(3, due=3_000), at=3_100, previous=previous, holders=held)), 3) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [(None, "starts"), (Previous(8, NOW + 2_900), "starts"), (Previous(8, None), "skipped")],
+)
+def test_skip_sees_past_one_that_was_left_out_while_another_waited(before: Previous | None, expected: str) -> None:
+    """Run 2 waits behind a gate and will be skipped, because run 9 was there; run 9 was then too late itself, before
+    run 3 was due. What counts is the one before that."""
+    previous = {
+        3: Previous(2, None, has_started=False, skips_at_ms=NOW + 2_000),
+        2: Previous(9, NOW + 2_500, left_out=True),
+        9: before,
+    }
+    choice = choose(facts(run(3, due=3_000), at=3_100, previous=previous))
+    assert (verdict(choice, 3), choice.undecided) == (expected, False)
+    previous.pop(9)
+    assert not choose(facts(run(3, due=3_000), at=3_100, previous=previous)).undecided  # asked again, it were the same
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "expected"),
+    [
+        (None, -500, "waits at key until 1"),
+        (None, 1, "skipped"),
+        (-1, -500, "waits at upstream"),
+        (-1, 1, "waits at upstream"),
+    ],
+)
+def test_skip_is_decided_when_it_is_due_whatever_upstream_jobs_do(
+    before: int | None, asked: int, expected: str
+) -> None:
+    previous = {1: Previous(9, None if before is None else NOW + before)}
+    upstream = {1: [Upstream("2", "load", "wait", None, undecided=True, paused=False)]}
+    choice = choose(facts(run(depends=True), at=asked, previous=previous, upstream=upstream))
+    assert verdict(choice, 1).startswith(expected)
 
 
 def test_skip_follows_the_facts_from_tick_to_tick() -> None:

@@ -62,6 +62,26 @@ async def no_tick_is_skipped_for_one_that_is_going_to_be(shop: Shop) -> None:
 
 
 @check
+async def a_tick_sees_past_one_that_was_left_out_while_another_waited(shop: Shop) -> None:
+    """Run 1 was too late in the end, but not yet when run 2 was due, which will be skipped for it and waits behind a
+    gate: run 3 overlaps nothing. Nobody asks for that again and again."""
+    job = Job(1, overlap="skip", deadline_ms=1_500)
+    await shop.define(job)
+    await shop.plan(job, NOW, NOW + 1_000, NOW + 2_000)
+    await shop.promote(1_000)
+    await shop.join("n1", p1=5)
+    gate = f"UPDATE queue SET gate = 'upstream', key = '{Job(9).job_id}', look_ms = {NOW} + 9000 WHERE run_id = %d"
+    await change(shop.store.engine, gate % 2)
+    await shop.clock.set(NOW + 1_600)
+    assert await shop.claimed("n1") == []
+    [first] = await shop.rows("SELECT state, finished_ms FROM runs WHERE run_id = 1")
+    assert (first["state"], first["finished_ms"]) == ("expired", NOW + 1_501)
+    await shop.clock.set(NOW + 2_001)
+    await shop.promote()
+    assert await shop.claimed("n1") == [3]
+
+
+@check
 async def promote_queues_what_is_due_soon(shop: Shop) -> None:
     """S2-35: planned runs enter their queue a moment before they may start, ranked between tenants."""
     one, other = Job(1, tenant="t1"), Job(2, tenant="t2", priority=0, deadline_ms=5_000)

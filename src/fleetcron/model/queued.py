@@ -203,7 +203,7 @@ class Facts:
     catchup_room: int
     candidates: Sequence[Queued]
     holders: Mapping[str, Sequence[Holder]] = field(default_factory=dict)  # by key
-    previous: Mapping[int, Previous] = field(default_factory=dict)
+    previous: Mapping[int, Previous | None] = field(default_factory=dict)
     earlier: Mapping[int, int] = field(default_factory=dict)  # the run of the same job that comes first
     waiting: Mapping[str, Sequence[Waiting]] = field(default_factory=dict)  # by job, in the order of their ticks
     upstream: Mapping[int, Sequence[Upstream]] = field(default_factory=dict)

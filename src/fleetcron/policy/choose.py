@@ -55,7 +55,7 @@ class _Chooser:
             self._judge(run)
             if run.run_id in self.gone or run.run_id in self.undecided:
                 continue
-            park = self._upstream(run) or self._behind(run)
+            park = self._waits(run)
             if run.run_id in self.gone or run.run_id in self.undecided:
                 continue
             park = park or self._held_back(run)
@@ -67,7 +67,8 @@ class _Chooser:
                 self._take(run)
             else:
                 self._park(park)
-        self.chosen.undecided = bool(self.undecided)
+        # the same facts would have the same answer: who asks again needs others
+        self.chosen.undecided = bool(self.undecided and self.chosen.closes)
         return self.chosen
 
     def _order(self) -> Iterator[Queued]:
@@ -107,6 +108,13 @@ class _Chooser:
         if run.deadline_ms is not None and self.facts.now_ms > run.deadline_ms and run.is_fresh:
             reason = "start_deadline: it could not start in time"
             self._close(Close(run.run_id, RunState.EXPIRED, reason, at_ms=run.deadline_ms + 1))
+
+    def _waits(self, run: Queued) -> Park | None:
+        """For upstream jobs or for other ticks. A tick that may be skipped is looked at when it is due, whatever its
+        upstream jobs do: until then nobody knows what it is."""
+        if run.overlap == "skip" and (park := self._behind(run)):
+            return park
+        return self._upstream(run) or self._behind(run)
 
     def _upstream(self, run: Queued) -> Park | None:
         known = self.facts.upstream.get(run.run_id)

@@ -66,23 +66,44 @@ def behind(run: Queued, facts: Facts, holders: Sequence[Holder], gone: Collectio
             return FREE
 
 
+class _NotKnown(Exception):
+    """It hangs on what this claim has just closed, or cannot say yet."""
+
+
 def _skipped(
     run: Queued, facts: Facts, left_out: Mapping[int, int], undecided: Collection[int]
 ) -> Sequence[Close] | None:
     if not run.is_live_tick or facts.now_ms <= run.due_ms:
         return ()
-    before = facts.previous.get(run.run_id)
-    walked = False
-    while before is not None and left_out.get(before.run_id, run.due_ms + 1) <= run.due_ms:
-        before, walked = facts.previous.get(before.run_id), True
-    while before is not None and _will_be_skipped(before, facts, left_out, undecided):
-        before, walked = facts.previous.get(before.run_id), True
-    if before is not None and (before.run_id in undecided or (walked and before.is_left_out_by(run.due_ms))):
-        return None  # there may be another one before that
+    try:
+        before = _met(run.run_id, run.due_ms, facts, left_out, undecided)
+    except _NotKnown:
+        return None
     if before is None or _was_final(before, run.due_ms):
         return ()
     reason = f"overlap: run {before.run_id} {'was not finished' if before.has_started else 'had not started'}"
     return (Close(run.run_id, RunState.SKIPPED, reason, at_ms=run.due_ms),)
+
+
+def _met(
+    run_id: int, due_ms: int, facts: Facts, left_out: Mapping[int, int], undecided: Collection[int]
+) -> Previous | None:
+    """The live run before it that counts at its due instant: one that was left out by then does not, nor one that is
+    going to be."""
+    before = facts.previous.get(run_id)
+    is_first = True  # which was not left out: the database has looked
+    while before is not None:
+        if before.run_id in undecided:
+            raise _NotKnown
+        if left_out.get(before.run_id, due_ms + 1) > due_ms:
+            is_left_out = not is_first and before.is_left_out_by(due_ms)
+            is_known = before.run_id in facts.previous  # what is before that one
+            if is_left_out and not is_known and left_out:
+                raise _NotKnown
+            if not is_known or not (is_left_out or _will_be_skipped(before, facts, left_out, undecided)):
+                return before
+        before, is_first = facts.previous.get(before.run_id), False
+    return None
 
 
 def _will_be_skipped(waits: Previous, facts: Facts, left_out: Mapping[int, int], undecided: Collection[int]) -> bool:
@@ -90,12 +111,8 @@ def _will_be_skipped(waits: Previous, facts: Facts, left_out: Mapping[int, int],
     at_ms = waits.skips_at_ms
     if at_ms is None or waits.has_started or facts.now_ms <= at_ms:
         return False
-    before = facts.previous.get(waits.run_id)
-    while before is not None and (
-        left_out.get(before.run_id, at_ms + 1) <= at_ms or _will_be_skipped(before, facts, left_out, undecided)
-    ):
-        before = facts.previous.get(before.run_id)
-    return before is not None and before.run_id not in undecided and not _was_final(before, at_ms)
+    before = _met(waits.run_id, at_ms, facts, left_out, undecided)
+    return before is not None and not _was_final(before, at_ms)
 
 
 def _was_final(before: Previous, at_ms: int) -> bool:

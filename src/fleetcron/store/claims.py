@@ -32,6 +32,7 @@ _PASSES: Final = 8  # how often one transaction reads the queue again because wh
 _FOR_EVER: Final = 1 << 62
 # Whoever parked a run for want of a handler may know of it by now, and have told nobody: his request was lost or late.
 _LOOK_FOR_HANDLERS_MS: Final = 60_000
+_LINKS: Final = 16  # how far back it is asked what was before; whoever is further back counts as one that waits
 _SPARE: Final = 8  # candidates beyond the free slots, for those that have to wait
 
 
@@ -204,29 +205,35 @@ def _facts(wish: Claim, candidates: Sequence[Queued], room: _Room, limits: Limit
     )
 
 
-def _previous(runs: Sequence[Queued]) -> Script[dict[int, Previous]]:
-    """And of those that wait behind a gate, which nobody looks at now, what is before them."""
+def _previous(runs: Sequence[Queued]) -> Script[dict[int, Previous | None]]:
+    """And what is before those that may not count: who waits behind a gate, where nobody looks at him now, or was left
+    out while such a one waited."""
     mine = {run.run_id for run in runs}
-    found: dict[int, Previous] = {}
+    found: dict[int, Previous | None] = {}
     asked: list[Mapping[str, Any]] = [
         {"run_id": r.run_id, "job_id": r.job_id, "scheduled_for_ms": r.scheduled_for_ms, "due_ms": r.due_ms}
         for r in runs
     ]
-    while asked:
-        known = yield "runs_previous", {"rows": rows(asked)}
+    for _ in range(_LINKS):
+        if not asked:
+            break
+        due_ms = {each["run_id"]: each["due_ms"] for each in asked}
+        found |= dict.fromkeys(due_ms)
         behind: dict[int, Mapping[str, Any]] = {}
-        for row in known:
-            waits = row["skips_at_ms"] is not None and not row["started"] and row["previous"] not in mine
-            found[row["run_id"]] = Previous(
-                row["previous"], row["finished_ms"], bool(row["left_out"]), row["deadline_ms"], bool(row["started"]),
+        for row in (yield "runs_previous", {"rows": rows(asked)}):
+            run_id, previous = row["run_id"], row["previous"]
+            waits = row["skips_at_ms"] is not None and not row["started"] and previous not in mine
+            found[run_id] = before = Previous(
+                previous, row["finished_ms"], bool(row["left_out"]), row["deadline_ms"], bool(row["started"]),
                 row["skips_at_ms"] if waits else None,
             )  # fmt: skip
-            if waits and row["previous"] not in found:
-                behind[row["previous"]] = {
-                    "run_id": row["previous"],
+            may_be_left_out = run_id not in mine and (before.left_out or before.deadline_ms is not None)
+            if previous not in found and (waits or may_be_left_out):
+                behind[previous] = {
+                    "run_id": previous,
                     "job_id": str(row["job_id"]),
                     "scheduled_for_ms": row["scheduled_for_ms"],
-                    "due_ms": row["skips_at_ms"],
+                    "due_ms": row["skips_at_ms"] if waits else due_ms[run_id],
                 }
         asked = list(behind.values())
     return found
