@@ -177,6 +177,30 @@ def test_a_job_is_triggered_once_for_each_key(both: Api) -> None:
     ]
 
 
+def test_a_key_belongs_to_the_run_whoever_asks_and_however(both: Api) -> None:
+    """Over the API with two keys of it, on the database, and from a program: one run."""
+    both.post("/jobs", JOB, 201)
+    asked = {"payload": {"kind": "full"}, "key": "Bestellung-ß-17"}
+    first = both.post("/jobs/report/trigger", asked, 202)
+    other = both.acting(both.key("rotated", Role.OPERATOR))
+    later = [other.post("/jobs/report/trigger", asked, 202, headers={"Idempotency-Key": key}) for key in "ab"]
+    job, given = ("default", "report"), {"kind": "full"}
+    steering = both.store.steering
+    on_the_database = ok(both.do(steering.trigger(first["job_id"], given, actor="ann", key=asked["key"])))
+    from_a_program = ok(both.do(steering.enqueue(job, given, actor="app:shop", key=asked["key"])))
+    assert first["created"]
+    assert later == [{**first, "created": False}] * 2
+    assert {(each.run_id, each.created) for each in (on_the_database, from_a_program)} == {(first["run_id"], False)}
+    # and the other way round
+    begun = ok(both.do(steering.enqueue(job, None, actor="app:shop", key="night")))
+    again = both.post("/jobs/report/trigger", {"key": "night"}, 202)
+    assert (again["run_id"], again["created"], begun.created) == (begun.run_id, False, True)
+    assert "another payload" in both.post("/jobs/report/trigger", {**asked, "payload": {}}, 409)["detail"]
+    for wrong in ("", "x" * 201, "nul\0", 5):
+        got = both.ask("POST", "/jobs/report/trigger", {"key": wrong})
+        assert (got.status, got.places) == (422, ["/key"]), wrong
+
+
 def test_a_request_that_is_sent_twice_is_carried_out_once_and_answered_alike(api: Api) -> None:
     key = {"Idempotency-Key": "create"}
     first, second = (api.ask("POST", "/jobs", JOB, headers=key) for _ in range(2))

@@ -147,6 +147,9 @@ def test_every_change_is_the_same_on_twins(fleet: Fleet) -> None:
     made = alike("jobs trigger {twin} --key k-{twin}")
     again = alike("jobs trigger {twin} --key k-{twin}")
     assert [each["created"] for each in (*made, *again)] == [True, True, False, False]
+    crossed = [calls[1][0]("jobs", "trigger", "twin-1", "--key", "k-twin-1", "--json").json]
+    crossed.append(calls[0][0]("jobs", "trigger", "twin-2", "--key", "k-twin-2", "--json").json)
+    assert crossed == again  # the key is the run's: it does not matter who asks, nor where
     runs = {"twin-1": made[0]["run_id"], "twin-2": made[1]["run_id"]}
     alike("runs cancel {run} --reason enough", run=runs)
     alike("runs cancel 999999", code=1)

@@ -163,9 +163,11 @@ def test_runs_are_triggered_followed_awaited_and_replayed(
     assert client.runs.cancel(run.run_id, reason="enough")["done"] == "cancelled"
     assert client.runs.cancel_many([run.run_id, 10**9])["runs"][1]["reason"] == "there is no such run"
 
-    made = mine.jobs.trigger(name, payload={"n": 1}, idempotency_key=f"monday-{face}")
-    again = mine.jobs.trigger(name, payload={"n": 1}, idempotency_key=f"monday-{face}")
+    made = mine.jobs.trigger(name, payload={"n": 1}, key=f"monday-{face}")
+    again = mine.jobs.trigger(name, payload={"n": 1}, key=f"monday-{face}")
     assert (made["created"], again) == (True, {**made, "created": False})
+    rotated = connect(server.url, key=server.key(f"rotated-{face}"), tenant=tenant)
+    assert rotated.jobs.trigger(name, payload={"n": 1}, key=f"monday-{face}") == again
     assert mine.jobs.trigger(name)["run_id"] != made["run_id"]
     assert client.runs.get(made["run_id"])["payload"] == {"n": 1}
     assert client.runs.why(made["run_id"])["run_id"] == made["run_id"]

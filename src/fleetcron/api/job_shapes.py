@@ -103,7 +103,7 @@ class Triggered(Shown):
     name: str
     job_id: str
     scheduled_for: str
-    created: bool = Field(description="false: this Idempotency-Key has asked for it before")
+    created: bool = Field(description="false: this key has asked for it before")
     idempotency_key: str
 
 

@@ -7,7 +7,7 @@ from fastapi import Body, Header
 from pydantic import Field
 
 from fleetcron.api import job_shapes as shapes
-from fleetcron.api.access import Tenant, TheCaller, TheContext
+from fleetcron.api.access import Caller, Tenant, TheCaller, TheContext
 from fleetcron.api.context import digest
 from fleetcron.api.job_names import Name
 from fleetcron.api.jobs import ended_json, the_job
@@ -18,6 +18,7 @@ from fleetcron.model.access import Role
 from fleetcron.model.rules import MisfirePolicy
 from fleetcron.scheduler.backfill import LIMIT
 from fleetcron.scheduler.backfill import backfill as fill
+from fleetcron.store.steering import LONGEST_KEY
 from fleetcron.views.asking import answer
 from fleetcron.views.jobs import steered_json
 from fleetcron.views.runs import backfilled_json, triggered_json
@@ -35,6 +36,10 @@ class Resume(Asked):
 
 class Trigger(Asked):
     payload: dict[str, Any] | None = Field(default=None, description="instead of the job's own")
+    key: Annotated[Words, Field(min_length=1, max_length=LONGEST_KEY)] | None = Field(
+        default=None,
+        description="the same key for the same job is the same run, whoever asks, for as long as the run is kept",
+    )
 
 
 class Backfill(Asked):
@@ -98,9 +103,13 @@ async def trigger_job(
     idempotency_key_: Annotated[str | None, Header(alias="Idempotency-Key", include_in_schema=False)] = None,
 ) -> dict[str, Any]:
     """Whatever its schedule says, also if it is paused. The run has an identity of its own, and never takes the place
-    of a tick. With an `Idempotency-Key`, asking again gives the same run, even if the first server has died."""
+    of a tick.
+
+    A `key` in the body belongs to the run: asking again with it gives the same run, with whatever key of the API, and
+    also on the database (`jobs trigger --key`, `app.enqueue(key=…)`). With an `Idempotency-Key`, which belongs to the
+    request, asking again gives the same run even if the first server has died: of this key of the API, for 24 hours."""
     line = await the_job(context, caller.tenant(tenant), name)
-    key = digest(caller.key_id, idempotency_key_) if idempotency_key_ is not None else secrets.token_hex(16)
+    key = body.key or _own_key(caller, idempotency_key_)
     made = await answer(
         lambda: context.store.steering.trigger(line.job.job_id, body.payload, actor=caller.actor, key=key)
     )
@@ -123,6 +132,11 @@ async def backfill_job(
         context.store, own, name, from_ms, until_ms, actor=caller.actor, limit=body.limit, dry_run=body.dry_run
     )
     return backfilled_json(own, name, from_ms, until_ms, done, dry_run=body.dry_run)
+
+
+def _own_key(caller: Caller, request_key: str | None) -> str:
+    """Of a run that was asked for without a key: nobody else's, so it says whose it is."""
+    return secrets.token_hex(16) if request_key is None else digest(caller.key_id, request_key)
 
 
 def _instant(pointer: str, text: str | None) -> int | None:

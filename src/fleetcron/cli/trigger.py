@@ -38,16 +38,16 @@ def trigger(database: Database, name: str, payload: str | None, key: str | None,
     if key is not None and not 0 < len(key) <= LONGEST_KEY:
         raise click.BadParameter(f"write 1 to {LONGEST_KEY} characters", param_hint="--key")
     given = None if payload is None else _payload(payload)
-    own = key or secrets.token_hex(16)
 
     async def of_store(store: Store) -> Doc:
         job = (await the_job(store, name)).job
+        own = key or secrets.token_hex(16)
         return triggered_json(await answer(lambda: store.steering.trigger(job.job_id, given, actor=by, key=own)))
 
     def of_api(client: "Client") -> Doc:
         tenant, job = split_there(name)
         with naming(client, name):
-            return client.jobs.trigger(job, payload=given, idempotency_key=own, tenant=tenant)
+            return client.jobs.trigger(job, payload=given, key=key, tenant=tenant)
 
     made = database.ask(of_store, of_api)
     if as_json:

@@ -14,11 +14,10 @@ from functools import update_wrapper
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 from urllib.parse import quote, urlencode
 
-from fleetcron.client.errors import ApiError, Refused
+from fleetcron.client.errors import ApiError
 from fleetcron.client.sse import Following
 from fleetcron.client.values import plain, text
 from fleetcron.client.wire import KEY_HEADER, REPLAYED, Play, Request, Terms, exchange
-from fleetcron.errors import Mistake
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,16 +31,15 @@ _NOT_KEPT: Final = "it was carried out, and the answer was lost: it is too long 
 class Call(Generic[T]):
     """What a call sends, beside its route; its answer is a `T`. `lines` are documents for NDJSON. `once`: it gets an
     Idempotency-Key, so that it can be repeated and is answered alike. `repeatable`: it can be repeated without one, and
-    the answer then is about the second time. `replayed` makes the result of an answer that was given before."""
+    the answer then is about the second time."""
 
     path: Mapping[str, object] = field(default_factory=dict)
     query: Mapping[str, object] = field(default_factory=dict)
     body: object = None
     lines: Sequence[object] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    once: bool | str = False
+    once: bool = False
     repeatable: bool = False
-    replayed: Callable[[T], T] | None = None
 
 
 class Blocking(Protocol):
@@ -94,11 +92,8 @@ class Route:
             body = _json(call.body)
             headers["Content-Type"] = "application/json"
         if call.once:
-            key = call.once if isinstance(call.once, str) else secrets.token_hex(16)
-            if not key.isascii() or not key.isprintable():
-                raise Refused("the request has a mistake", mistakes=[Mistake(KEY_HEADER, "must be plain ASCII")])
-            headers[KEY_HEADER] = key
-        repeatable = call.repeatable or bool(call.once)
+            headers[KEY_HEADER] = secrets.token_hex(16)
+        repeatable = call.repeatable or call.once
         return Request(self.method, f"{target}?{urlencode(query)}" if query else target, headers, body, repeatable)
 
 
@@ -119,14 +114,13 @@ class Verb(Generic[P, T]):
         call = self.describe(noun, *args, **kwargs)
         request = self.route.request(call)
         answer = yield from exchange(request, terms, chance)
-        was_replayed = answer.headers.get(REPLAYED) == "true"
-        if was_replayed and not answer.body:
+        if answer.headers.get(REPLAYED) == "true" and not answer.body:
             if not call.repeatable:
                 raise ApiError(_NOT_KEPT, status=answer.status, code="not_kept", hint="look at what is there now")
             headers = {name: value for name, value in request.headers.items() if name != KEY_HEADER}
             answer = yield from exchange(replace(request, headers=headers), terms, chance)
         found: T = answer.document()
-        return call.replayed(found) if call.replayed is not None and was_replayed else found
+        return found
 
     @overload
     def __get__(self, noun: None, owner: Any) -> "Verb[P, T]": ...

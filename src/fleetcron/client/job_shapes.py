@@ -96,7 +96,7 @@ class EndedJob(SteeredJob):
 
 
 class Triggered(TypedDict):
-    """`created` is False if this idempotency key has asked for it before."""
+    """`created` is False if this key has asked for it before."""
 
     run_id: int
     tenant: str

@@ -120,15 +120,15 @@ class Jobs(Noun[F]):
         name: str,
         *,
         payload: Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
+        key: str | None = None,
         tenant: str | None = None,
     ) -> Call[shapes.Triggered]:
-        """A run now. Asking again with the same key gives the same run."""
-        given = None if payload is None else sent(payload, "a payload")
-        return Call(
-            {"name": name}, {"tenant": self.of(tenant)}, {"payload": given},
-            once=idempotency_key or True, replayed=_asked_before if idempotency_key else None,
-        )  # fmt: skip
+        """A run now. The same `key` for the same job is the same run, whoever asks and however: here, with
+        `app.enqueue(key=…)` or with `jobs trigger --key`."""
+        asked: dict[str, Any] = {"payload": None if payload is None else sent(payload, "a payload")}
+        if key is not None:
+            asked["key"] = key
+        return Call({"name": name}, {"tenant": self.of(tenant)}, asked, once=True)
 
     @verb("POST", "/jobs/{name}/backfill")
     def backfill(
@@ -235,7 +235,3 @@ def etag(job: shapes.Job) -> str:
 def _own(noun: Noun[Any], tenant: str | None, document: Mapping[str, Any]) -> str | None:
     """A document that names its tenant is believed; the server refuses what does not fit together."""
     return tenant if isinstance(document, Mapping) and "tenant" in document else noun.of(tenant)
-
-
-def _asked_before(made: shapes.Triggered) -> shapes.Triggered:
-    return {**made, "created": False}
