@@ -1,5 +1,6 @@
 """Jobs of files over HTTP: whole or not at all where a document is wrong, and nobody reaches another tenant."""
 
+import json
 from typing import Any
 
 from fleetcron.model.access import Role
@@ -46,6 +47,45 @@ def test_documents_are_rehearsed_planned_and_applied(both: Api) -> None:
     long = {**LOAD, "name": "long", "description": "x" * 900}
     many = {"jobs": [{**long, "name": f"many-{at:04}", "tenant": "big"} for at in range(1_200)]}  # more than a megabyte
     assert both.post("/apply", {**many, "dry_run": True})["counts"]["created"] == 1_200
+
+
+def test_documents_without_a_manager_take_nothing_over(both: Api) -> None:
+    both.post("/apply", {"jobs": [LOAD], "managed_by": "our shop"})
+    told = both.post("/apply", {"jobs": [{**LOAD, "run": {"command": ["false"]}}]})
+    assert told["counts"]["refused"] == 1
+    assert "add --managed-by 'our shop'" in told["jobs"][0]["reason"]
+    plan = both.post("/plan", {"jobs": [LOAD]})
+    assert [(job["change"], job["reason"]) for job in plan["jobs"]] == [("!", told["jobs"][0]["reason"])]
+    assert both.get("/jobs/load")["revision"] == 1
+
+
+def test_what_is_changed_by_hand_stays_with_whom_it_belongs_to(both: Api) -> None:
+    """An incident needs that; but the files that keep a job must find it again."""
+
+    def batch(document: dict[str, Any], **query: str) -> str:
+        headers = {"Content-Type": "application/x-ndjson"}
+        told = both.post("/jobs/batch", raw=json.dumps(document).encode(), headers=headers, **query)
+        return str(told["items"][0]["done"])
+
+    def whose() -> str | None:
+        owner: str | None = both.get("/jobs/load")["definition"]["managed_by"]
+        return owner
+
+    both.post("/apply", {"jobs": [LOAD], "managed_by": "shop"})
+    match = {"If-Match": "*"}
+    changed = {**LOAD, "timeout": "5m"}
+    assert both.put("/jobs/load", changed, headers=match)["definition"]["timeout"] == "5m"
+    assert both.patch("/jobs/load", {"timeout": "6m"}, headers=match)["definition"]["timeout"] == "6m"
+    assert (batch({**LOAD, "timeout": "7m"}), whose()) == ("changed", "shop")
+    assert both.put("/jobs/load", {**LOAD, "managed_by": "other"}, headers=match)["definition"]["timeout"] != "7m"
+    assert whose() == "other"
+    assert (batch({**LOAD, "managed_by": "third"}), whose()) == ("changed", "third")
+    assert (batch({**LOAD, "managed_by": None}), whose()) == ("changed", None)
+    both.patch("/jobs/load", {"managed_by": "shop"}, headers=match)
+    both.put("/jobs/load", {**LOAD, "managed_by": None}, headers=match)
+    assert whose() is None
+    assert batch({**LOAD, "name": "new"}) == "created"
+    assert both.get("/jobs/new")["definition"]["managed_by"] is None
 
 
 def test_what_is_sent_in_another_request_is_not_gone(api: Api) -> None:

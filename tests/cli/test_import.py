@@ -175,6 +175,7 @@ def test_an_import_changes_only_what_it_has_made_from_the_same_file(quick: Folde
     assert "Apply them?" not in said, "there is nothing to ask about"
     assert f"refused default/backup: there is another job of this name already ({owner})" in said
     assert "--prefix NAME-" in said
+    assert f"apply that with --managed-by {owner}" in said
     assert "1 refused" in said
     assert quick.json("jobs", "show", "backup")["definition"]["run"]["command"] == ["/srv/a/backup"]
     assert "1 created" in quick("import", "crontab", "b/tab", *words, "--yes", "--prefix", "b-").stdout
@@ -184,6 +185,10 @@ def test_an_import_changes_only_what_it_has_made_from_the_same_file(quick: Folde
     assert "schedule.cron: 0 1 * * * -> 0 3 * * *" in asked
     assert "Apply them? 1 to be changed" in asked
     assert "1 changed" in quick("import", "crontab", "a/tab", *words, "--yes").stdout
+    # a file of it says whose it is, too
+    quick("import", "crontab", "b/tab", "--tz", "UTC", "-o", "b.yaml")
+    assert f"{owner} manages it" in quick("apply", "b.yaml", code=1).stdout
+    assert "1 changed" in quick("apply", "b.yaml", "--dry-run", "--managed-by", owner).stdout
     # who writes a file is told before it is applied
     assert "the store has a job of this name" in quick("import", "crontab", "b/tab", "--tz", "UTC").stderr
     assert "store has" not in quick("import", "crontab", "a/tab", "--tz", "UTC").stderr

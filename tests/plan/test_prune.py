@@ -77,6 +77,38 @@ def test_jobs_of_others_and_of_nobody_are_left_alone(moments: Moments) -> None:
     assert "(app:shop manages it)" in said
 
 
+def test_files_that_name_no_manager_take_nothing_over(moments: Moments) -> None:
+    """They would make the jobs nobody's, and --prune would never find them again."""
+    write(moments, "a", "b")
+    apply(moments, *MANAGED)
+    moments.write("shop_nobody.py", "from fleetcron import Fleetcron\napp = Fleetcron(name='shop')\n"
+                  "@app.job(every='1h')\ndef coded(ctx): ...\n")  # fmt: skip
+    moments("apply", "--app", "shop_nobody:app")
+    write(moments, "a", "coded", "new", a=", timeout: 5m")
+    planned = moments.json("plan", "jobs.yaml", code=1)["jobs"]
+    assert {job["name"]: job["change"] for job in planned} == {"a": "!", "coded": "!", "new": "+"}
+    told = moments.json("apply", "jobs.yaml", code=1)["jobs"]
+    assert {job["name"]: job["done"] for job in told} == {"a": "refused", "coded": "refused", "new": "created"}
+    assert [job["reason"] for job in planned] == [job["reason"] for job in told]
+    assert "shop-files manages it" in told[0]["reason"]
+    assert "if they are its files, add --managed-by shop-files; if not, choose another name" in told[0]["reason"]
+    assert "change it in the code of that app" in told[1]["reason"]
+    assert moments.json("jobs", "show", "a")["definition"]["managed_by"] == "shop-files"
+    write(moments, "a")
+    assert apply(moments, *MANAGED, "--prune", "--yes") == {"a": "unchanged", "b": "paused"}
+
+
+def test_a_job_that_names_a_manager_is_meant(moments: Moments) -> None:
+    """What was exported is applied as it is; a job goes from files into code by naming the app; and on purpose."""
+    write(moments, "a", "b")
+    apply(moments, *MANAGED)
+    moments.write("jobs.yaml", moments("export").stdout)
+    assert apply(moments) == {"a": "unchanged", "b": "unchanged"}
+    write(moments, "a", "b", a=", managed_by: 'app:shop'", b=", managed_by: other")
+    assert apply(moments) == {"a": "changed", "b": "changed"}
+    assert moments.json("jobs", "show", "b")["definition"]["managed_by"] == "other"
+
+
 def test_it_asks_before_it_takes_something_away(moments: Moments) -> None:
     write(moments, "a", "b")
     apply(moments, *MANAGED)

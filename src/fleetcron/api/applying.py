@@ -36,7 +36,8 @@ class Wished(Asked):
         default=None,
         min_length=1,
         max_length=200,
-        description="who keeps these documents: their jobs belong to this name, and jobs of another are left alone",
+        description="who keeps these documents: their jobs belong to this name, and jobs of another are left alone; "
+        "without it, every job that has a manager, unless its document names one",
     )
     prune: Literal["pause", "delete", "keep"] | None = Field(
         default=None, description="what becomes of jobs of this manager that are not among them; keep unless said"

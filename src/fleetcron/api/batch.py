@@ -6,7 +6,8 @@ done some at a time: other requests, and whatever else this process does, get th
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query, Request
@@ -24,7 +25,8 @@ from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.definition import Definition
 from fleetcron.model.job import Job
 from fleetcron.model.reading import read_job
-from fleetcron.scheduler.desk import Applied
+from fleetcron.scheduler.desk import BATCH, Applied, Refusal
+from fleetcron.store.store import Store
 from fleetcron.views.calendars import stored_calendars
 from fleetcron.views.instants import as_json as instant_json
 
@@ -33,6 +35,7 @@ MOST: Final = 20_000  # lines
 _MISTAKES: Final = 10_000  # of all lines; whoever makes so many has sent something else than jobs
 _TOLD: Final = 20  # of one line
 _AT_ONCE: Final = 50
+_MOVED: Final = "somebody else has begun or ceased to manage it at this moment; send it again"
 _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -64,10 +67,9 @@ async def batch_jobs(
         raise Problem(413, f"{len(lines):,} lines, {MOST:,} at most: send several batches")
     items = await _read(context, caller, tenant, lines)
     good = [item for item in items if item.definition is not None]
+    refuse = _taken if mode == "create" else await _kept(context.store, good)
     applied = await context.desk(caller.actor).apply(
-        [item.definition for item in good if item.definition is not None],
-        strict=True,
-        refuse=_taken if mode == "create" else None,
+        [item.definition for item in good if item.definition is not None], strict=True, refuse=refuse
     )
     for item, done in zip(good, applied, strict=True):
         item.applied = done
@@ -81,6 +83,7 @@ class _Item:
     def __init__(self, line: int) -> None:
         self.line = line
         self.definition: Definition | None = None
+        self.names_manager = False
         self.applied: Applied | None = None
         self.wrong: Problem | DefinitionError | None = None
         self.named: tuple[str | None, str | None] = (None, None)
@@ -145,7 +148,32 @@ def _definition(
     item.named = (None, name[:200] if isinstance(name, str) else None)
     own = tenant_in(caller, tenant, raw)
     item.named = (own, item.named[1])
+    item.names_manager = "managed_by" in raw
     return read_job({**raw, "tenant": own}, known_calendars=calendars)
+
+
+async def _kept(store: Store, items: Iterable[_Item]) -> Refusal:
+    """Lines that do not say whose a job is leave it to whom it belongs. If that changes before they are written, they
+    are refused: they were made for another."""
+    silent = {_name(item.definition): item for item in items if item.definition and not item.names_manager}
+    names = list(silent)
+    owners: dict[tuple[str, str], str | None] = {}
+    for start in range(0, len(names), BATCH):
+        found = await store.jobs.find(names[start : start + BATCH])
+        owners |= {name: standing.job.definition.managed_by for name, standing in found.standings.items()}
+    for name, item in silent.items():
+        if item.definition is not None:
+            item.definition = replace(item.definition, managed_by=owners.get(name))
+
+    def refusal(job: Job) -> str | None:
+        name, owner = _name(job.definition), job.definition.managed_by
+        return _MOVED if name in silent and owner != owners.get(name) else None
+
+    return refusal
+
+
+def _name(definition: Definition) -> tuple[str, str]:
+    return definition.tenant, definition.name
 
 
 def _taken(job: Job) -> str:

@@ -1,4 +1,4 @@
-"""What a patch makes of a job's document: JSON Merge Patch (RFC 7396), and where a job knows better than a document.
+"""What a change makes of a job's document. A patch is JSON Merge Patch (RFC 7396), except where a job knows better.
 
 To merge blindly would be wrong in two places. A `run` of another kind, or a schedule's entry of another kind, has
 nothing in common with the one before and replaces it. And a schedule is stored as a list, which a merge patch can only
@@ -29,6 +29,12 @@ def patched(before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, An
         said["schedule"] = _entry(left.pop("schedule"), said["schedule"])
     found: dict[str, Any] = _merged(left, said)
     return found
+
+
+def replaced(before: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """Whole, except for whose it is: who mends a job by hand does not take it from those who keep it."""
+    keeps_shadow(before, document)
+    return {"managed_by": before["managed_by"], **document}
 
 
 def keeps_shadow(before: Mapping[str, Any], said: Mapping[str, Any]) -> None:

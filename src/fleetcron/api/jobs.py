@@ -1,6 +1,6 @@
 """Jobs: create, list, get, replace, patch, delete."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any, Final
 
@@ -11,7 +11,7 @@ from fleetcron.api import job_shapes as shapes
 from fleetcron.api.access import Caller, Tenant, TheCaller, TheContext
 from fleetcron.api.context import Context
 from fleetcron.api.job_names import Name
-from fleetcron.api.job_patch import keeps_shadow, patched
+from fleetcron.api.job_patch import patched, replaced
 from fleetcron.api.parameters import Cursor, JobBody, Limit, cursor_of, from_cursor
 from fleetcron.api.problems import Problem, not_found, wrong
 from fleetcron.api.routing import needs, router
@@ -32,7 +32,7 @@ from fleetcron.views.jobs import COUNTED, job_json, line_json, stated_json, stee
 
 routes = router("jobs")
 TICKS: Final = 3
-_TRIES: Final = 50  # of a patch; each but the last means that somebody else's change was written meanwhile
+_TRIES: Final = 50  # of a change; each but the last means that somebody else's change was written meanwhile
 IfMatch = Annotated[str | None, Header(description="the ETag of the job as you know it, or *: 428 without")]
 
 
@@ -116,15 +116,14 @@ async def replace_job(
     tenant: Tenant = None,
     if_match: IfMatch = None,
 ) -> Response:
-    """What the body does not say has its default again. Effective from the next tick on; no tick is lost or doubled."""
+    """What the body does not say has its default again, except `managed_by`, which stays. Effective from the next tick
+    on; no tick is lost or doubled."""
     own = tenant_in(caller, tenant, body)
     line = await the_job(context, own, name)
     _needs_match(if_match)
     if body.get("name", name) != name:
         raise wrong("/name", f"is not {name}: a job keeps its name", "create another one, and delete this one")
-    keeps_shadow(line.job.definition.as_document(), body)
-    definition = await defined(context, {**body, "tenant": own, "name": name})
-    return await _edited(context, caller, definition, line, if_match)
+    return await _changed(context, caller, line, if_match, lambda before: replaced(before, body))
 
 
 @routes.patch("/jobs/{name}", response_model=shapes.Job, summary="Change some fields of a job", **needs(Role.OPERATOR))
@@ -145,13 +144,7 @@ async def patch_job(
     _needs_match(if_match)
     if body.get("name", name) != name:
         raise wrong("/name", f"is not {name}: a job keeps its name")
-    for _ in range(_TRIES):
-        merged = patched(line.job.definition.as_document(), body)
-        definition = await defined(context, {**merged, "tenant": own, "name": name})
-        with suppress(_Moved):
-            return await _edited(context, caller, definition, line, if_match, as_seen=True)
-        line = await the_job(context, own, name)
-    raise Problem(409, "other changes of the same job do not end; try again")
+    return await _changed(context, caller, line, if_match, lambda before: patched(before, body))
 
 
 @routes.delete("/jobs/{name}", response_model=shapes.EndedJob, summary="Delete a job", **needs(Role.OPERATOR))
@@ -216,16 +209,28 @@ class _Moved(Exception):
     """Somebody else has changed the job since it was read."""
 
 
-async def _edited(
+async def _changed(
     context: Context,
     caller: Caller,
-    definition: Definition,
     line: JobLine,
     if_match: str | None,
-    *,
-    as_seen: bool = False,
+    make: Callable[[Mapping[str, Any]], dict[str, Any]],
 ) -> Response:
-    """`as_seen`: the definition was made from what was read, and means nothing for any other revision."""
+    """`make` gets the document of the job as it is, and gives the one that it is to be; again if it has moved."""
+    own = line.job.definition
+    for _ in range(_TRIES):
+        made = make(line.job.definition.as_document())
+        definition = await defined(context, {**made, "tenant": own.tenant, "name": own.name})
+        with suppress(_Moved):
+            return await _edited(context, caller, definition, line, if_match)
+        line = await the_job(context, own.tenant, own.name)
+    raise Problem(409, "other changes of the same job do not end; try again")
+
+
+async def _edited(
+    context: Context, caller: Caller, definition: Definition, line: JobLine, if_match: str | None
+) -> Response:
+    """The definition was made from what was read, and means nothing for any other revision: then it is _Moved."""
     refuse = _refusal(if_match)
     refuse(line.job)
 
@@ -235,7 +240,7 @@ async def _edited(
             raise _Moved
 
     async with _while_it_is_there(context, definition.tenant, definition.name):
-        applied = await context.desk(caller.actor).edit(definition, refuse=refuse_other if as_seen else refuse)
+        applied = await context.desk(caller.actor).edit(definition, refuse=refuse_other)
     return await answered(context, definition.tenant, definition.name, applied)
 
 

@@ -1,5 +1,6 @@
 """Documents into the store, and what became of each: the work behind `apply`, `serve -f` and POST /apply."""
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -124,10 +125,13 @@ async def apply(
     """Calendars first, since jobs ask them; then the jobs, some at a time. `progress` hears how many are done.
 
     With a manager, jobs of other managers are refused, and those that are `gone` from the files are put to rest. Files
-    take over what belongs to nobody; apps do not. Who `refuse`s says by itself which jobs are left alone.
+    take over what belongs to nobody; apps do not. Without one, a job that has a manager is refused to documents that
+    name none. Who `refuse`s says by itself which jobs are left alone.
     """
     if managed_by is not None:
         refuse = not_ours(managed_by, adopting=not managed_by.startswith("app:"))
+    elif refuse is None:
+        refuse = _managed(documents.jobs)
     desk = Desk(store, actor=actor if managed_by is None else signature(managed_by, actor), shards=shards)
     report = Report()
     known = {(each.tenant, each.name) for each in await stored_calendars(store)}
@@ -172,6 +176,29 @@ async def gone_from(store: Store, documents: Documents, managed_by: str | None, 
         return ()
     found = await vanished(store, {(each.tenant, each.name) for each in documents.jobs}, managed_by)
     return [job for job in found if prune == "delete" or job.state == "active"]
+
+
+def _managed(definitions: Iterable[Definition]) -> Refusal:
+    """Whose jobs are left to them: the files of somebody, applied without saying whose they are, would make their jobs
+    nobody's, and `prune` would never find them again. A document that names a manager says it on purpose."""
+    named = {(each.tenant, each.name): each.managed_by for each in definitions}
+
+    def refusal(job: Job) -> str | None:
+        owner = job.definition.managed_by
+        if owner is None or named[job.definition.tenant, job.definition.name] is not None:
+            return None
+        way = "change it in the code of that app" if owner.startswith("app:") else f"add {managing(owner)}"
+        return (
+            f"{owner} manages it, and files that name no manager do not take it over; if they are its files, {way}; "
+            "if not, choose another name, or take it over on purpose: write the new managed_by into the job"
+        )
+
+    return refusal
+
+
+def managing(owner: str) -> str:
+    """The option that says whose files these are."""
+    return f"--managed-by {shlex.quote(owner)}"
 
 
 async def _apply(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fleetcron.applying.apply import Report, apply, standings
+from fleetcron.applying.apply import Report, apply, managing, standings
 from fleetcron.clock import utc_now
 from fleetcron.config import Config
 from fleetcron.imports.plan import Plan
@@ -72,9 +72,11 @@ def _others(
         if there.managed_by == marks[_name(there)] or _is_same(ours[_name(there)], there):
             return None
         whose = there.managed_by or "made by hand, from a file, or by an import long ago"
+        is_of_files = there.managed_by and not there.managed_by.startswith("app:")
+        way = f" with {managing(whose)}" if is_of_files else ""
         return (
             f"there is another job of this name already ({whose}), and an import changes only jobs that it has made"
-            f" from the same file; {_OTHERWISE}. If it is this job, write a file (-o) and apply that"
+            f" from the same file; {_OTHERWISE}. If it is this job, write a file (-o) and apply that{way}"
         )
 
     return refusal

@@ -66,8 +66,8 @@ class Jobs(Noun[F]):
     def replace(
         self, name: str, document: Mapping[str, Any], *, tenant: str | None = None, if_match: str = "*"
     ) -> Call[shapes.Job]:
-        """What the document does not say has its default again. `if_match` is `etag(job)`: Conflict if it has changed
-        since."""
+        """What the document does not say has its default again, except `managed_by`, which stays. `if_match` is
+        `etag(job)`: Conflict if it has changed since."""
         return Call(
             {"name": name}, {"tenant": _own(self, tenant, document)}, sent(document),
             headers={"If-Match": if_match}, repeatable=if_match == "*",
