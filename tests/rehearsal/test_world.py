@@ -32,6 +32,21 @@ def test_the_day_that_has_no_half_past_two() -> None:
         assert w.runs("nightly-report")[0] == datetime(2027, 3, 14, 7, tzinfo=UTC)
 
 
+def test_a_time_that_does_not_exist_is_no_time_to_wait_for() -> None:
+    with world(shop.app, tz=NEW_YORK, start="2027-03-13 12:00") as w:
+        told = "2027-03-14 02:30 does not exist in America/New_York"
+        for act in ("w.run_until('2027-03-14 02:30')", "w.outage('2027-03-14 02:30', '2027-03-14 05:00')"):
+            assert told in refused(act, w)
+            assert "write 2027-03-14 03:00" in refused(act, w)
+        assert w.now == datetime(2027, 3, 13, 17, tzinfo=UTC)
+        w.run_until("2027-03-14 01:00")
+        w.run_until("02:30")  # which comes a day later
+        assert w.now == datetime(2027, 3, 15, 6, 30, tzinfo=UTC)
+        assert "succeeded" in w.why("nightly-report", "2027-03-14 02:30")  # a tick may be meant for it
+    with pytest.raises(ScheduleError, match="does not exist"):
+        world(shop.app, tz=NEW_YORK, start="2027-03-14 02:30")
+
+
 def test_the_hour_that_comes_twice() -> None:
     text = yaml(job("often", f'cron: "*/30 * * * *", timezone: {NEW_YORK}'))
     with world(text, tz=NEW_YORK, start="2027-11-07 00:45") as w:
@@ -264,6 +279,16 @@ def test_mistakes_say_what_is_wrong() -> None:
         w.outage("13:00", "14:00")
         assert "overlap" in refused("w.outage('13:30', '15:00')", w)
         assert "fails" in refused("w.handler('report', fails=-1)", w)
+
+
+def test_words_that_nobody_knows_are_refused_at_once() -> None:
+    with world(yaml(job("a", "every: 15m"))) as w:
+        assert "on_resume='zzz' says nothing: it is one of skip, latest, all" in refused("w.pause('a', 'zzz')", w)
+        w.pause("a", on_resume="latest")
+        assert "missed='zzz' says nothing" in refused("w.resume('a', missed='zzz')", w)
+        w.resume("a", missed="all")
+        w.run_for("1h")
+        assert len(w.runs("a")) == 4
 
 
 def test_jobs_that_cannot_be() -> None:

@@ -16,28 +16,42 @@ _DAYTIME: Final = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 _HINT: Final = "write 02:00 for the next time that it is two o'clock, 2027-03-14 02:00, or an aware datetime"
 
 
-def instant_ms(when: When, zone: Zone, base_ms: int, *, same: bool = False) -> int:
-    """Without an offset it is local in the zone. A time of day is the next one after `base_ms` (or the `same`)."""
+def instant_ms(when: When, zone: Zone, base_ms: int, *, same: bool = False, of_tick: bool = False) -> int:
+    """Without an offset it is local in the zone. A time of day is the next one after `base_ms` (or the `same`).
+
+    A local time that a clock change leaves out is refused: nothing happens then, and whoever writes it has counted on
+    it. `of_tick`: a schedule may well say such a time, and its tick comes when the clock has changed.
+    """
     if isinstance(when, str) and _DAYTIME.fullmatch(when.strip()):
-        return _next(when.strip().rjust(5, "0"), zone, base_ms, same)
+        return _next(when.strip().rjust(5, "0"), zone, base_ms, same, of_tick)
     if isinstance(when, date) and not isinstance(when, datetime):
         when = datetime(when.year, when.month, when.day)  # noqa: DTZ001 - local in the zone
     if not isinstance(when, str | datetime):
         raise ScheduleError(f"{when!r} is not an instant", hint=_HINT)
     try:
-        return to_ms(Once(when, zone, "shift", "first").at)
+        meant = Once(when, zone, "shift", "first")
     except ScheduleError as error:
         raise ScheduleError(error.mistake, hint=_HINT) from None
+    if not of_tick and not _exists(meant):
+        after = shown(to_ms(meant.at), zone)
+        raise ScheduleError(f"{when} does not exist in {zone.name}: the clock goes forward", hint=f"write {after}")
+    return to_ms(meant.at)
 
 
-def _next(daytime: str, zone: Zone, base_ms: int, same: bool) -> int:
+def _next(daytime: str, zone: Zone, base_ms: int, same: bool, of_tick: bool) -> int:
+    """On a day that leaves it out it is not that time."""
     day = local_time(zone, base_ms).date()
-    for ahead in range(3):
-        text = f"{day + timedelta(days=ahead)} {daytime}"
-        found = to_ms(Once(text, zone, "shift", "first").at)
-        if found > base_ms or (same and found == base_ms):
+    for ahead in range(4):
+        meant = Once(f"{day + timedelta(days=ahead)} {daytime}", zone, "shift", "first")
+        found = to_ms(meant.at)
+        if (found > base_ms or (same and found == base_ms)) and (of_tick or _exists(meant)):
             return found
     raise AssertionError(daytime)
+
+
+def _exists(meant: Once) -> bool:
+    instant = meant.instants_ms[0]
+    return instant + meant.zone.offset_at(instant // 1000) * 1000 == meant.local_ms
 
 
 def shown(ms: int, zone: Zone) -> str:

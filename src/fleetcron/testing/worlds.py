@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from difflib import get_close_matches
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 from fleetcron.errors import RefusedError, ScheduleError
 from fleetcron.executors.context import Context
@@ -29,6 +29,7 @@ from fleetcron.times.zone import Zone
 
 T = TypeVar("T")
 Misfire: TypeAlias = Literal["skip", "latest", "all"]
+POLICIES: Final = get_args(Misfire)
 
 # a Monday; the same for everybody, so that a test does not depend on the day it runs
 START: Final = "2027-01-04 00:00"
@@ -125,10 +126,10 @@ class World:
         self._stage.cast.give(name, scripted(seconds, fails, raises, returns, calls))
 
     def pause(self, job: str, on_resume: Misfire | None = None) -> None:
-        self._do(self._stage.desk.pause(*self._split(job), on_resume))
+        self._do(self._stage.desk.pause(*self._split(job), _policy("on_resume", on_resume)))
 
     def resume(self, job: str, missed: Misfire | None = None) -> None:
-        self._do(self._stage.desk.resume(*self._split(job), missed))
+        self._do(self._stage.desk.resume(*self._split(job), _policy("missed", missed)))
 
     def trigger(self, job: str, payload: Mapping[str, Any] | None = None) -> Ran:
         """A run now, whatever the schedule says. What becomes of it is known when time has passed."""
@@ -279,12 +280,18 @@ class World:
                     moment = each.scheduled_for if isinstance(each, Ran) else each.first
                     return round(moment.timestamp() * 1000)
             day_before = self._stage.now_ms - 86_400_000
-            return instant_ms(at, zone, day_before)
-        return instant_ms(at, zone, self._stage.now_ms)
+            return instant_ms(at, zone, day_before, of_tick=True)
+        return instant_ms(at, zone, self._stage.now_ms, of_tick=True)
 
     def _ran(self, line: RunLine) -> Ran:
         tries = self._stage.do(self._stage.store.past_attempts.of_run(line.run.run_id)) if line.run.attempt else ()
         return ran(line, tries, self._zone_of(line.job), _short(line))
+
+
+def _policy(name: str, word: Misfire | None) -> Misfire | None:
+    if word is None or word in POLICIES:
+        return word
+    raise RefusedError(f"{name}={word!r} says nothing: it is one of {', '.join(POLICIES)}")
 
 
 def _short(line: RunLine | LedgerLine) -> str:
