@@ -160,6 +160,20 @@ def test_pause_resume_and_the_window_between(both: Api) -> None:
     assert both.post("/jobs/tick/resume", status=409)["code"] == "refused"
 
 
+def test_a_region_that_no_scheduler_serves_is_told_with_the_job(both: Api) -> None:
+    told = ["no scheduler is at work in the region mars, so nobody plans its ticks (fleetcron serve --region mars)"]
+    far = {**MINUTELY, "region": "mars"}
+    assert both.post("/jobs/preview", far)["warnings"] == told
+    assert both.post("/jobs", far, 201)["warnings"] == told
+    match = {"If-Match": "*"}
+    assert both.put("/jobs/tick", MINUTELY, headers=match)["warnings"] == []
+    assert both.patch("/jobs/tick", {"region": "mars"}, headers=match)["warnings"] == told
+    assert both.get("/jobs/tick")["health"] == "new"
+    assert both.post("/apply", {"jobs": [far]})["jobs"][0]["warning"] == told[0]
+    ok(both.do(both.store.shards.take("mars", [0], "node", 60_000)))
+    assert both.get("/jobs/tick")["warnings"] == []
+
+
 def test_a_job_is_triggered_once_for_each_key(both: Api) -> None:
     """S0-61, S1-37, S4-27: at once, outside the schedule, and never in the place of a tick."""
     both.post("/jobs", JOB, 201)

@@ -96,6 +96,28 @@ def test_a_pool_that_no_worker_serves_is_told(quick: Folder) -> None:
     assert "warning" not in quick("jobs").stdout
 
 
+def test_a_region_that_no_scheduler_serves_is_told(quick: Folder) -> None:
+    """While nobody plans at all it is not the region that is missing."""
+    quick.write("jobs.yaml", TWO.replace("name: b,", "name: b, region: mars,"))
+    assert "warning" not in quick("apply", "jobs.yaml").stdout
+    alive(quick, {"default": 2})
+    said = "no scheduler is at work in the region mars, so nobody plans its ticks (fleetcron serve --region mars)"
+    assert f"warning {said}: acme/b" in quick("apply", "jobs.yaml").stdout.splitlines()
+    assert [job["warning"] for job in quick.json("apply", "jobs.yaml", "--dry-run")["jobs"]] == [None, said]
+    assert quick.json("jobs", "show", "acme/b")["warnings"] == [said]
+    both = TWO.replace("name: b,", "name: c, region: mars, pool: reports,").replace(
+        "name: a,", "name: d, region: mars,"
+    )
+    quick.write("jobs.yaml", both)
+    pool = "no worker serves the pool reports (fleetcron worker --pool reports=2)"
+    planned = quick.json("plan", "jobs.yaml", code=2)["jobs"]
+    assert {job["name"]: job["warnings"] for job in planned} == {"d": [said], "c": [f"{said}; {pool}"]}
+    with quick.serving("-f", "jobs.yaml", "--region", "mars", "--pool", "reports=1", "--no-api") as node:
+        node.until("Look at it")
+        assert any("2 created" in each for each in node.lines)
+        assert not any("nobody plans" in each for each in node.lines)  # it is about to do it itself
+
+
 def test_what_no_living_worker_can_run_is_told(quick: Folder) -> None:
     """A shell that none of them allows, a function that none of them has; by `apply`, `plan` and `jobs`."""
     quick.write("jobs.yaml", TWO.replace("[x]", '"a | b", shell: true'))

@@ -23,7 +23,7 @@ from fleetcron.times.explain import explain
 from fleetcron.times.instants import from_ms
 from fleetcron.times.preview import preview as rows_of
 from fleetcron.times.timetable import Timetable
-from fleetcron.views.able import living
+from fleetcron.views.able import fleet
 from fleetcron.views.instants import as_json as instant_json
 from fleetcron.views.instants import zone_of
 from fleetcron.views.jobs import revision_json
@@ -145,8 +145,7 @@ async def preview_job(
     now: datetime = from_ms(found.now_ms)
     timetable.check(now)
     zone = zone_of(definition)
-    crew = await living(context.store)
-    warning = crew.why_not(definition) if crew.workers else unserved(definition.run)
+    warning = (await fleet(context.store)).doubt(definition) or unserved(definition.run)
     said = (await asyncio.to_thread(explain, timetable, now)).as_json()  # it walks through two years
     return {
         "schedule": said["schedule"],

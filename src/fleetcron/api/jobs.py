@@ -25,7 +25,7 @@ from fleetcron.model.states import JobState
 from fleetcron.scheduler.desk import Applied, Refusal
 from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.jobs import JobLine
-from fleetcron.views.able import living
+from fleetcron.views.able import fleet, living
 from fleetcron.views.calendars import stored_calendars
 from fleetcron.views.coming import next_ticks, ticks_of
 from fleetcron.views.jobs import COUNTED, job_json, line_json, stated_json, steered_json
@@ -187,7 +187,7 @@ async def answered(
     ticks, now_ms = await ticks_of(context.store, line, TICKS), await context.now_ms()
     coming = (await next_ticks(context.store, [line])).get(line.job.job_id)
     warning = None if applied is None else applied.warning
-    body = job_json(line, ticks, coming, now_ms, await living(context.store), warning)
+    body = job_json(line, ticks, coming, now_ms, await fleet(context.store), warning)
     headers = {"ETag": etag(line.job)}
     if status == 201:
         headers["Location"] = f"/api/v1/jobs/{name}" + ("" if tenant == "default" else f"?tenant={tenant}")

@@ -17,7 +17,7 @@ from fleetcron.scheduler.desk import BATCH, Applied, Desk, Refusal
 from fleetcron.scheduler.sync import Prune, awaken, not_ours, put_to_rest, signature, vanished, written
 from fleetcron.store.store import Store
 from fleetcron.store.workers import Worker
-from fleetcron.views.able import Crew, living
+from fleetcron.views.able import Crew, fleet
 from fleetcron.views.calendars import stored_calendars
 from fleetcron.views.instants import as_json
 from fleetcron.views.schedules import short
@@ -43,7 +43,7 @@ class CalendarDone:
 
 @dataclass(frozen=True, slots=True)
 class JobDone:
-    """`unable`: why no worker that lives can run it."""
+    """`unable`: why nobody who lives can plan it, or run it."""
 
     applied: Applied
     changed: Sequence[Change] = ()
@@ -159,10 +159,10 @@ async def apply(
     return report
 
 
-async def mark_unable(store: Store, report: Report, *coming: Worker) -> None:
-    """Jobs that none of the workers can run, nor one that is about to join. It is no reason to refuse a job: whoever
-    deploys often applies first, and starts the workers then."""
-    crew = await living(store, *coming)
+async def mark_unable(store: Store, report: Report, *coming: Worker, planning: Iterable[str] = ()) -> None:
+    """Jobs that none of the workers can run and no scheduler plans, nor one that is about to join (`planning` are its
+    regions). It is no reason to refuse a job: whoever deploys often applies first, and starts the workers then."""
+    crew = await fleet(store, *coming, planning=planning)
     report.jobs = [replace(each, unable=_unable(each.applied, crew)) for each in report.jobs]
 
 

@@ -27,6 +27,7 @@ from fleetcron.config import Config
 from fleetcron.config.kinds import masked
 from fleetcron.errors import StoreUnavailable
 from fleetcron.executors.refusals import refusals
+from fleetcron.model.shard import ANYWHERE
 from fleetcron.node import Node, stop_on_signals, tune_interpreter
 from fleetcron.scheduler import sync
 from fleetcron.store.jobs import Count
@@ -211,10 +212,13 @@ async def _started(config: Config, stop: asyncio.Event, *, wait: bool) -> Node |
 async def _applied(node: Node, loaded: Loaded) -> Report:
     documents = read(loaded, await stored_calendars(node.store))
     report = await apply(node.store, documents, actor=user(), shards=node.config.scheduler.shards)
+    coming, planning = [], set()
     if "worker" in node.row.roles:
         refused = refusals(node.config.executor, node.functions)
-        me = Worker(node.row.node_id, "", node.config.worker.slots(), refused, 0, 0, 0)
-        await mark_unable(node.store, report, me)
+        coming = [Worker(node.row.node_id, "", node.config.worker.slots(), refused, 0, 0, 0)]
+    if "scheduler" in node.row.roles:
+        planning = {ANYWHERE, node.row.region}
+    await mark_unable(node.store, report, *coming, planning=planning)
     return report
 
 

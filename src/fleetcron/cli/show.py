@@ -15,7 +15,7 @@ from fleetcron.cli.when import json_option, print_json
 from fleetcron.cli.yamltext import dumped
 from fleetcron.model.job import Change
 from fleetcron.store.store import Store
-from fleetcron.views.able import living
+from fleetcron.views.able import fleet
 from fleetcron.views.coming import next_ticks, ticks_of
 from fleetcron.views.instants import zone_name
 from fleetcron.views.jobs import job_json, revision_json
@@ -45,7 +45,7 @@ async def _of_store(store: Store, name: str) -> tuple[Doc, int]:
     line = await the_job(store, name)
     coming = (await next_ticks(store, [line])).get(line.job.job_id)
     now = (await store.jobs.find(())).now_ms
-    return job_json(line, await ticks_of(store, line, _TICKS), coming, now, await living(store)), now
+    return job_json(line, await ticks_of(store, line, _TICKS), coming, now, await fleet(store)), now
 
 
 def _of_api(client: "Client", name: str) -> tuple[Doc, int]:

@@ -1,11 +1,11 @@
-"""Who of the living workers could run a job: for whoever is about to give it to them, and for whoever wonders why it
-does not run. One read tells it of all jobs.
+"""Who of the living workers could run a job, and whether a scheduler plans it: for whoever is about to give it to them,
+and for whoever wonders why it does not run. One read tells it of all jobs.
 
 What is known is what workers have said: the pools that they serve, and what they lack (`executors/refusals.py`). That
 nothing speaks against a worker does not mean that it can: a function that nobody has looked for may not be there.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from fleetcron.executors.refusals import why_lacking
@@ -32,19 +32,33 @@ class Crew:
         self._known: dict[tuple[str, str], str | None] = {}
 
     def why_not(self, definition: Definition) -> str | None:
-        """Why none of them can run it; None if nothing is known that speaks against one of them."""
-        if self.planned is not None and (definition.region or ANYWHERE) not in self.planned:
-            where = "" if definition.region is None else f" in the region {definition.region}"
-            return f"no scheduler is at work{where}, so nobody plans its ticks (fleetcron serve)"
+        """Why it will not run; None if nothing is known that speaks against it."""
+        return self._unplanned(definition) or self.unable(definition)
+
+    def unable(self, definition: Definition) -> str | None:
+        """Why none of the workers can run it, whoever plans it."""
         pool, handler = definition.pool, handler_key(definition.run)
         if (pool, handler) not in self._known:
             self._known[pool, handler] = unserved(definition.run) or self._why_not(pool, handler)
         return self._known[pool, handler]
 
     def warning(self, job: Job) -> str | None:
-        """For whoever writes a job or looks at one. While nobody works at all, it is not this job that is wrong."""
+        """For whoever writes a job or looks at one."""
         is_ours = job.state == "active" and job.definition.shadow_ms != LAST_MS
-        return self.why_not(job.definition) if self.workers and is_ours else None
+        return self.doubt(job.definition) if is_ours else None
+
+    def doubt(self, definition: Definition) -> str | None:
+        """While nobody plans at all, or nobody works, it is not this job that is wrong."""
+        unplanned = self._unplanned(definition) if self.planned else None
+        unable = self.unable(definition) if self.workers else None
+        return "; ".join(each for each in (unplanned, unable) if each) or None
+
+    def _unplanned(self, definition: Definition) -> str | None:
+        if self.planned is None or (definition.region or ANYWHERE) in self.planned:
+            return None
+        region = definition.region
+        where, option = ("", "") if region is None else (f" in the region {region}", f" --region {region}")
+        return f"no scheduler is at work{where}, so nobody plans its ticks (fleetcron serve{option})"
 
     def _why_not(self, pool: str, handler: str) -> str | None:
         there = [worker for worker in self.workers if pool in worker.pools]
@@ -67,10 +81,12 @@ async def living(store: Store, *coming: Worker) -> Crew:
     return Crew([*(worker for worker in seen.workers if worker.expires_ms > seen.now_ms), *coming], seen.now_ms)
 
 
-async def fleet(store: Store) -> Crew:
-    """For whoever gives jobs to the fleet: runs must be planned too."""
-    crew, view = await living(store), await store.shards.view()
-    return Crew(crew.workers, crew.now_ms, {each.held.region for each in view.leases if each.expires_ms > view.now_ms})
+async def fleet(store: Store, *coming: Worker, planning: Iterable[str] = ()) -> Crew:
+    """For whoever gives jobs to the fleet: runs must be planned too. `planning`: the regions of a scheduler that is
+    about to join."""
+    crew, view = await living(store, *coming), await store.shards.view()
+    planned = {each.held.region for each in view.leases if each.expires_ms > view.now_ms}
+    return Crew(crew.workers, crew.now_ms, planned.union(planning))
 
 
 def _some(names: Sequence[str]) -> str:

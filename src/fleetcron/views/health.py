@@ -23,6 +23,6 @@ def health(line: JobLine, next_ms: int | None, now_ms: int, crew: Crew) -> Healt
         return "late"
     if line.last_state is None:
         return "new"
-    if line.last_state in _OPEN and crew.why_not(line.job.definition) is not None:
+    if line.last_state in _OPEN and crew.unable(line.job.definition) is not None:
         return "stuck"
     return "failing" if line.last_state in _BAD else "ok"
