@@ -79,6 +79,16 @@ def test_a_job_that_was_cancelled_is_told_each_time(quick: Folder) -> None:
     assert "warning" not in again
 
 
+def test_where_to_look_is_said_of_what_is_there(quick: Folder) -> None:
+    quick.write("jobs.yaml", TWO)
+    assert "Look at them: fleetcron jobs." in quick("apply", "jobs.yaml", "--managed-by", "shop").stdout
+    told = quick("apply", "jobs.yaml", "--managed-by", "other", code=1).stdout
+    assert "2 jobs: 2 refused." in told
+    assert "Look at them" not in told
+    quick.write("jobs.yaml", TWO.replace("name: a,", "name: c,"))
+    assert "Look at them" in quick("apply", "jobs.yaml", "--managed-by", "other", code=1).stdout
+
+
 def test_a_pool_that_no_worker_serves_is_told(quick: Folder) -> None:
     """While no worker lives at all it is not the pool that is missing."""
     quick.write("jobs.yaml", TWO.replace("name: b,", "name: b, pool: reports,"))

@@ -210,7 +210,7 @@ def _show(report: Doc, app_name: str | None) -> None:
         click.echo(f"{click.style('warning', fg='yellow')} {warning}: {', '.join(names)}")
     if report["dry_run"]:
         click.echo("This was a dry run: nothing was written.")
-    elif jobs:
+    elif any(job["done"] != "refused" for job in jobs):
         serve = f"fleetcron serve --app {app_name}" if app_name else "fleetcron serve"
         click.echo(f"Look at them: fleetcron jobs. Run them: {serve}.")
 
