@@ -148,6 +148,10 @@ def test_several_documents_and_lists_keep_their_lines() -> None:
         (HELLO.replace("          - name: hello\n", f"{SIDE}          - name: hello\n"), "2 containers"),
         (HELLO.replace("batch/v1", "batch/v9"), "batch/v9"),
         (HELLO.replace("      template", "      parallelism: 3\n      template"), "parallelism is 3"),
+        ("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\n", "spec.schedule is missing"),
+        ("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\nspec:\n", "spec.schedule is missing"),
+        (with_spec("  suspend: false\n"), "spec.schedule is missing"),
+        (with_spec('  schedule: " "\n'), "spec.schedule is missing"),
         ("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\nspec: {schedule: '* * * * *'}\n", "0 containers"),
     ],
 )  # fmt: skip

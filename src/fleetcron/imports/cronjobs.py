@@ -80,6 +80,8 @@ def _add(plan: Plan, origin: Origin, manifest: Manifest, suspended: bool) -> Non
 
 def _schedule(plan: Plan, spec: Mapping[str, Any], findings: list[Finding]) -> Document:
     text = " ".join(str(spec.get("schedule") or "").split())
+    if not text:
+        raise Unreadable("spec.schedule is missing", "Kubernetes would refuse it too: write one, such as '0 2 * * *'")
     timezone = str(spec.get("timeZone") or "")
     if in_front := _ZONE_IN_FRONT.fullmatch(text):
         timezone, text = timezone or in_front[1], in_front[2]
