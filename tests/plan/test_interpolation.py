@@ -39,6 +39,20 @@ def test_what_is_not_declared_or_not_set_has_its_place(moments: Moments) -> None
     assert not (moments.path / "fleetcron.db").exists()
 
 
+def test_every_mistake_of_a_file_is_told_at_once(moments: Moments) -> None:
+    """A name that is not set, a secret, and one that is not declared; of a declared name only that it is wrong."""
+    moments.write("jobs.yaml", FILE.replace("env: [REGION, HOST_1]", "env: [REGION, DB_PASSWORD, 'A-B']"))
+    said = moments("apply", "jobs.yaml", code=2, REGION="", DB_PASSWORD="canary-27b1").stderr
+    errors = [line for line in said.splitlines() if line.startswith("error")]
+    assert [line.rpartition("/")[2] for line in errors] == [
+        "0: REGION is not set",
+        "1: DB_PASSWORD looks like a secret, and what is put in here is stored and shown",
+        "2: 'A-B' is not the name of a variable",
+        "1: ${HOST_1} is not declared",
+    ]
+    assert "canary" not in said
+
+
 @pytest.mark.parametrize("name", ["DB_PASSWORD", "api_key", "SHOP_TOKEN", "CLIENT_SECRET", "AWS_SECRET_ACCESS_KEY"])
 def test_a_secret_cannot_be_declared(moments: Moments, name: str) -> None:
     """What is put in is stored and shown; the value itself is not even read."""

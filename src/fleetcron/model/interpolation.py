@@ -33,9 +33,8 @@ def interpolated(raw: object, environment: Mapping[str, str]) -> tuple[object, l
     if not isinstance(declared, list):
         return rest, [Mistake(f"/{DECLARED}", f"must be a list, not {kind_of(declared)}", "such as env: [REGION]")]
     mistakes = list(_wrong_names(declared, environment))
-    if mistakes:
-        return rest, mistakes
-    values = {name: environment[name] for name in declared}
+    # the rest is looked at all the same, for what is wrong there; with a wrong name here no value is read at all
+    values = {name: "" if mistakes else environment[name] for name in declared if isinstance(name, str)}
     made = {key: _replaced(each, f"/{_escaped(key)}", values, mistakes) for key, each in rest.items()}
     return made, mistakes
 
