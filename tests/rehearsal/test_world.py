@@ -61,6 +61,22 @@ def test_a_tick_at_the_very_start_is_one() -> None:
         assert w.runs("daily") == ["2027-01-04 02:00 succeeded"]
 
 
+# -- overlaps
+
+
+def test_a_tick_waits_for_a_triggered_run_and_those_after_it_are_skipped() -> None:
+    """As docs/learn/overlap.md counts it."""
+    with world(yaml(job("a", 'cron: "* * * * *"', "overlap: skip")), start="2027-01-04 10:00:30") as w:
+        w.handler("a", seconds=210)
+        w.trigger("a")
+        w.run_until("10:08")
+        ticks = [run for run in w.runs("a") if run.kind == "tick"]
+        assert ticks[0] == "10:01 succeeded"
+        assert (ticks[0].started or w.now).strftime("%H:%M") == "10:04"
+        assert ticks[1:-1] == [f"10:0{minute} skipped" for minute in range(2, 8)]
+        assert ticks[-1] == "10:08 running"
+
+
 # -- outages
 
 
