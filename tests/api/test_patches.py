@@ -1,5 +1,7 @@
 """PATCH: many at once, and what it makes of a schedule."""
 
+import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -43,6 +45,38 @@ def test_a_patch_that_is_always_too_late_says_so(api: Api, monkeypatch: pytest.M
     tag = api.ask("GET", "/jobs/report").headers["etag"]
     api.patch("/jobs/report", {"pool": "reports"}, 412, headers={"If-Match": tag})
     assert api.get("/jobs/report")["definition"]["pool"] == "default"
+
+
+def test_who_takes_a_job_over_meanwhile_keeps_it(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at whose it is and the write. A line of a batch is refused; a PUT looks again."""
+    api.post("/jobs", JOB, 201)
+    edit, apply = Desk.edit, Desk.apply
+    owners = iter(["shop", "other"])
+
+    async def taken_over(desk: Desk) -> None:
+        job = (await the_job(api.context, "default", "report")).job
+        if (owner := next(owners, None)) is not None:
+            await edit(desk, replace(job.definition, managed_by=owner))
+
+    async def edit_after(desk: Desk, definition: Definition, *, refuse: Refusal | None = None) -> Applied:
+        await taken_over(desk)
+        return await edit(desk, definition, refuse=refuse)
+
+    async def apply_after(desk: Desk, definitions: Sequence[Definition], **more: Any) -> list[Applied]:
+        await taken_over(desk)
+        return await apply(desk, definitions, **more)
+
+    monkeypatch.setattr(Desk, "edit", edit_after)
+    monkeypatch.setattr(Desk, "apply", apply_after)
+    line = json.dumps({**JOB, "priority": 7}).encode()
+    ndjson = {"Content-Type": "application/x-ndjson"}
+    [told] = api.post("/jobs/batch", raw=line, headers=ndjson)["items"]
+    assert (told["done"], told["reason"].partition(";")[2]) == ("refused", " send it again")
+    put = api.put("/jobs/report", {**JOB, "priority": 8}, headers={"If-Match": "*"})["definition"]
+    assert (put["managed_by"], put["priority"]) == ("other", 8)
+    [told] = api.post("/jobs/batch", raw=line, headers=ndjson)["items"]
+    assert told["done"] == "changed"
+    assert api.get("/jobs/report")["definition"]["managed_by"] == "other"
 
 
 def test_a_job_that_somebody_else_deletes_meanwhile_is_not_there(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
