@@ -100,8 +100,13 @@ def test_what_a_worker_cannot_do_goes_back_and_says_why(both: Api) -> None:
     worker, me = joined(both, "reports")
     both.post("/jobs/hello/trigger", status=202)
     [run] = worker.post(f"{me}/claim", {"pool": "reports"})["runs"]
-    back = {"runs": [{"run_id": run["run_id"], "attempt": 1}], "lacks": {"python:shop:hello": "not mine"}}
+    back: dict[str, Any] = {"runs": [{"run_id": run["run_id"], "attempt": 1, "batch": run["batch"]}]}
     assert worker.post(f"{me}/return", back) == {"runs": 1}
+    [again] = worker.post(f"{me}/claim", {"pool": "reports"})["runs"]
+    assert (again["run_id"], again["attempt"]) == (run["run_id"], 1)
+    assert worker.post(f"{me}/return", back) == {"runs": 0}  # sent twice: it is not about this claim
+    back["runs"][0]["batch"] = again["batch"]
+    assert worker.post(f"{me}/return", {**back, "lacks": {"python:shop:hello": "not mine"}}) == {"runs": 1}
     assert worker.post(f"{me}/claim", {"pool": "reports", "lacks": ["python:shop:hello"]})["runs"] == []
     shown = both.get(f"/runs/{run['run_id']}")
     assert (shown["state"], shown["failures"]) == ("waiting", 0)

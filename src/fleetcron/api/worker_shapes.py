@@ -43,6 +43,7 @@ class Claim(Asked):
 class Work(Shown):
     run_id: int
     attempt: int
+    batch: str = Field(description="of the claim: say it when you return the run")
     fence: int = Field(description="rises with every attempt of the run")
     tenant: str
     job: str
@@ -145,13 +146,14 @@ class Finished(Shown):
     ends: list[EndDone]
 
 
-class OneAttempt(Asked):
+class HeldRun(Asked):
     run_id: Positive
     attempt: Number
+    batch: Words = Field(min_length=1, max_length=64, description="as the claim said: who has it anew keeps it")
 
 
 class GiveBack(Asked):
-    runs: list[OneAttempt] = Field(default=[], max_length=MOST, description="that were never started")
+    runs: list[HeldRun] = Field(default=[], max_length=MOST, description="that were never started")
     lacks: dict[Words, str] = Field(default={}, max_length=1000, description="handlers that it has not, and why")
 
 

@@ -118,13 +118,14 @@ async def _accepted_before(context: Context, worker_id: str, end: shapes.End) ->
 async def return_runs(
     context: TheContext, caller: TheCaller, worker_id: WorkerId, body: shapes.GiveBack
 ) -> dict[str, Any]:
-    """Runs that were claimed and never started go back at once, and cost no attempt. `lacks` names handlers that this
-    worker has not; send them with the next claims too."""
+    """Runs that were claimed and never started go back at once, and cost no attempt. Each says the `batch` that
+    it came with: a request that arrives late or twice takes nothing away that was claimed again meanwhile. `lacks`
+    names handlers that this worker has not; send them with the next claims too."""
     own(caller, worker_id)
     if body.lacks:
         await answer(lambda: context.store.workers.lack(worker_id, body.lacks))
-    keys = [(each.run_id, each.attempt) for each in body.runs]
-    done = await answer(lambda: context.store.attempts.hand_back(worker_id, keys)) if keys else 0
+    held = [(each.run_id, each.attempt, each.batch) for each in body.runs]
+    done = await answer(lambda: context.store.attempts.hand_back(worker_id, held)) if held else 0
     return {"runs": done}
 
 
