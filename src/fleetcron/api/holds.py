@@ -48,8 +48,9 @@ async def list_holds(context: TheContext, caller: TheCaller) -> dict[str, Any]:
 @routes.post("/holds", response_model=shapes.Held, summary="Hold back or slow down", **needs(Role.OPERATOR))
 async def set_hold(context: TheContext, caller: TheCaller, body: Switch) -> dict[str, Any]:
     """Of a tenant, a pool or a type: let only a share of its runs start, or retry it less. What runs goes on, and ticks
-    are planned: their runs wait."""
+    are planned: their runs wait. 403 for the key of one tenant while something is switched for it from above."""
     await _known(context, caller, body.scope, body.name)
+    await _may_change(context, caller, body.scope, body.name)
     if body.percent is None and body.attempts is None and body.backoff is None:
         raise wrong("", "say what to do: percent, attempts or backoff")
     for_ms = None if body.for_ is None else duration_ms(body.for_)
@@ -67,8 +68,10 @@ async def release_hold(
     name: Annotated[str, Path(max_length=200)],
     reason: Annotated[str | None, Query(max_length=300, description="what was done about it")] = None,
 ) -> dict[str, Any]:
-    """Everything ends that was switched for it. To let it go on by and by, POST /holds with a rising percent."""
+    """Everything ends that was switched for it. To let it go on by and by, POST /holds with a rising percent. The key
+    of one tenant ends what keys of that tenant have switched: 403 for what came from above."""
     await _known(context, caller, scope, name)
+    await _may_change(context, caller, scope, name)
     done = await answer(lambda: context.store.controls.release(scope, name, actor=caller.actor, reason=reason))
     return {"scope": scope, "name": name, **changed_json(done)}
 
@@ -84,3 +87,18 @@ async def _known(context: Context, caller: Caller, scope: Scope, name: str) -> N
         near = get_close_matches(name, names, n=3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise Problem(404, f"there is no {scope} {name}{hint}")
+
+
+async def _may_change(context: Context, caller: Caller, scope: Scope, name: str) -> None:
+    """What was switched from above (with a key of all tenants, on the database, without a key) is not for the key of
+    one tenant to change. Not to make it stricter either: a name has one record, and whoever wrote it last is its
+    author, who may undo all of it."""
+    if caller.sees(None):
+        return
+    for switched in (line.switched for line in (await context.store.controls.list()).controls):
+        if (switched.control.scope, switched.control.name) == (scope, name) and not caller.shares(switched.actor):
+            raise Problem(
+                403,
+                f"{scope} {name} was held or slowed down by {switched.actor} ({switched.reason}), and this key is of "
+                "one tenant: ask them to let it go on, or use a key of all tenants",
+            )

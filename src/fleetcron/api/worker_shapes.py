@@ -87,7 +87,7 @@ class Renewed(Shown):
 class Piece(Asked):
     run_id: Positive
     attempt: Number
-    seq: int = Field(ge=0, le=2**31 - 1, description="0, 1, 2 …: sent twice it is kept once")
+    seq: int = Field(ge=0, le=2**31 - 1, description="0, 1, 2 …: the first text under it stays")
     text: str = Field(max_length=65_536)
     truncated: bool = False
 
@@ -105,7 +105,7 @@ class Output(Asked):
 
 
 class Logged(Shown):
-    stored: int
+    stored: int = Field(description="taken; one whose seq was there before changes nothing, and may be counted again")
     refused: int = Field(description="of attempts that this worker never had")
 
 
@@ -123,7 +123,9 @@ class End(Asked):
     result: Any = Field(default=None, description="JSON, 64 KiB at most")
     error: Fault | None = None
     retry_after_ms: int | None = Field(default=None, ge=0, le=30 * 86_400_000, description="of one that failed")
-    snooze_ms: int | None = Field(default=None, ge=0, le=30 * 86_400_000, description="of one that snoozed")
+    snooze_ms: int | None = Field(
+        default=None, ge=0, le=30 * 86_400_000, description="of one that snoozed: needed; from 1 s to 7 days"
+    )
     log_bytes: int = Field(default=0, ge=0, le=2**53)
 
 
