@@ -109,6 +109,10 @@ def test_a_tenant_holds_itself_and_undoes_it(both: Api) -> None:
     assert eve.post("/holds", {**acme, "percent": 50})["after"]["percent"] == 50
     assert bob.delete("/holds/tenant/acme")["after"] is None
     bob.post("/holds", {**acme, "percent": 0})
+    assert both.post("/holds", {**acme, "percent": 0})["after"]["by"] == "key:ann"  # the same, and from above now
+    bob.delete("/holds/tenant/acme", 403)
+    both.delete("/holds/tenant/acme")
+    bob.post("/holds", {**acme, "percent": 0})
     assert both.post("/holds", {**acme, "attempts": 1})["after"]["by"] == "key:ann"
     bob.delete("/holds/tenant/acme", 403)
     assert both.delete("/holds/tenant/acme")["after"] is None
