@@ -14,7 +14,9 @@ from fleetcron.api.application import _no_route
 from fleetcron.api.bodies import read_json
 from fleetcron.api.problems import Problem
 from fleetcron.api.server import Server
+from fleetcron.model.access import Role
 from tests.api.server import Api
+from tests.api.test_jobs import JOB
 
 
 def test_health_and_readiness_need_no_key(api: Api) -> None:
@@ -95,6 +97,60 @@ def test_mistakes_in_a_body_come_at_once_with_what_was_meant(api: Api) -> None:
     assert told("/runs/cancel", {"run_ids": [1] * 1_001}) == {
         "/run_ids": ("is too long: 1,000 entries at most, not 1,001", None)
     }
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "detail", "hint"),
+    [
+        ("POST", "/jobs/tick/trigger", b"null", "must be a JSON object, not null", "send {}, or some of: payload, key"),
+        ("POST", "/jobs/report/pause", b"[]", "must be a JSON object, not a list", "send {}, or some of: on_resume"),
+        ("POST", "/keys", b"null", "must be a JSON object, not null", 'send {"name": …, "role": …}'),
+        ("POST", "/keys", b"", "is missing", 'send {"name": …, "role": …}'),
+        ("POST", "/jobs", b"3", "must be a JSON object, not a whole number", "write it in braces: {…}"),
+        ("PATCH", "/jobs/report", b'"x"', "must be a JSON object, not text", "write it in braces: {…}"),
+    ],
+)
+def test_a_body_that_is_none_is_told_what_to_send(
+    api: Api, method: str, path: str, body: bytes, detail: str, hint: str
+) -> None:
+    api.post("/jobs", JOB, 201)
+    told = api.ask(method, path, raw=body, headers={"Content-Type": "application/json", "If-Match": "*"})
+    assert (told.status, told.json["errors"]) == (422, [{"pointer": "", "detail": detail, "hint": hint}])
+
+
+def test_mistakes_are_told_in_our_own_words(api: Api) -> None:
+    """And without the text that was sent: it may be a secret in the wrong place."""
+
+    def told(path: str, body: object) -> list[str]:
+        return [": ".join(each.values()) for each in api.ask("POST", path, body).json["errors"]]
+
+    key = {"name": 3, "role": "vewer", "tenant": [], "pools": {}, "rate_per_minute": "hunter2"}
+    assert told("/keys", key) == [
+        "/name: must be text, not a whole number",
+        "/role: is not one of viewer, operator, admin, worker, ping: did you mean viewer?",
+        "/tenant: must be text, not a list",
+        "/pools: must be a list, not an object",
+        "/rate_per_minute: must be a whole number, not text",
+    ]
+    hold = {"scope": "x", "name": "a\0", "percent": 101, "attempts": 0, "backoff": True, "keeps_end": 1}
+    assert told("/holds", hold) == [
+        "/scope: is not one of tenant, pool, type",
+        "/name: has a character that cannot be stored",
+        "/percent: is more than 100, the most that is allowed",
+        "/attempts: is less than 1, the least that is allowed",
+        "/backoff: must be a number, not true or false",
+        "/keeps_end: must be true or false, not a whole number",
+    ]
+    asked = api.ask("GET", "/runs?limit=x&state=ded").json["errors"]
+    assert asked[0]["detail"].startswith("is not one of planned, waiting")
+    assert (asked[0]["hint"], asked[1]) == (
+        "did you mean dead?",
+        {"parameter": "limit", "detail": "must be a whole number"},
+    )
+    worker = api.acting(api.key("w", Role.WORKER))
+    [name, pool] = worker.ask("POST", "/workers", {"name": "a b", "pools": {"x": 1.5}}).json["errors"]
+    assert name["detail"] == "must match ^[A-Za-z0-9][A-Za-z0-9._-]*$"
+    assert pool == {"pointer": "/pools/x", "detail": "must be a whole number, not a number with a fraction"}
 
 
 def test_a_parameter_that_is_given_twice_is_refused(api: Api) -> None:

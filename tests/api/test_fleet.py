@@ -1,10 +1,16 @@
 """The fleet over HTTP: S1-39; tenants, pools, holds, nodes, shards, calendars and keys."""
 
+from typing import Any
+
+import pytest
+
 from fleetcron.model.access import Role
+from fleetcron.model.control import Wish
 from fleetcron.store.nodes import Node
 from tests.api.server import Api
 from tests.api.test_jobs import JOB, MINUTELY
 from tests.api.test_runs import worked
+from tests.store.floor import ok
 
 
 def test_the_figures_of_a_day(both: Api) -> None:
@@ -52,9 +58,67 @@ def test_holds(both: Api) -> None:
     assert (mine["name"], mine["by"], mine["until"]) == ("acme", "key:ann", "2027-01-15T10:00:00Z")
     assert "did you mean acme?" in both.post("/holds", {**ask, "name": "acmee"}, 404)["detail"]
     own.delete("/holds/pool/reports", 404)
-    assert own.delete("/holds/tenant/acme", reason="over")["after"] is None
+    assert both.delete("/holds/tenant/acme", reason="over")["after"] is None
     assert both.ask("POST", "/holds", {**ask, "for": "soon"}).places == ["/for"]
     assert both.ask("POST", "/holds", {"scope": "tenant", "name": "acme", "reason": "x"}).status == 422
+
+
+ABOVE: list[dict[str, Any]] = [{"percent": 0}, {"percent": 50}, {"attempts": 1}, {"backoff": 4.0}]
+
+
+@pytest.mark.parametrize("wish", ABOVE)
+def test_a_tenant_does_not_undo_what_was_switched_from_above(both: Api, wish: dict[str, Any]) -> None:
+    """Not by a step, not by a release, and not by making it stricter first, which would make it its own."""
+    both.post("/jobs", {**JOB, "tenant": "acme"}, 201)
+    acme = {"scope": "tenant", "name": "acme", "reason": "flood"}
+    both.post("/holds", {**acme, **wish})
+    before = both.get("/holds")
+    for role in (Role.OPERATOR, Role.ADMIN):
+        own = both.acting(both.key(f"bob-{role}", role, "acme"))
+        for change in (
+            {"percent": 100},
+            {"percent": 0},
+            {"attempts": 9},
+            {"backoff": 1.0},
+            {"percent": 0, "for": "1s"},
+        ):
+            told = own.post("/holds", {**acme, **change}, 403)["detail"]
+        own.post("/holds", {**acme, "percent": 100, "keeps_end": True}, 403)
+        assert "by key:ann (flood), and this key is of one tenant: ask them to let it go on" in told
+        assert own.delete("/holds/tenant/acme", 403)["detail"] == told
+    assert both.get("/holds") == before
+    assert both.acting(both.key("eve", Role.OPERATOR)).delete("/holds/tenant/acme")["after"] is None
+    assert own.post("/holds", {**acme, "percent": 0})["after"]["percent"] == 0  # nothing is in force from above
+
+
+@pytest.mark.parametrize("actor", ["root", "nobody (no key)", "key:acme", "key:acme-2/bob"])
+def test_whoever_is_no_key_of_the_tenant_is_above_it(api: Api, actor: str) -> None:
+    """The command line on the database says who is logged in; a key of all tenants may be called like the tenant."""
+    api.post("/jobs", {**JOB, "tenant": "acme"}, 201)
+    own = api.acting(api.key("bob", Role.OPERATOR, "acme"))
+    ok(api.do(api.store.controls.switch(Wish("tenant", "acme", 0, reason="flood"), actor=actor)))
+    assert f"by {actor} (flood)" in own.delete("/holds/tenant/acme", 403)["detail"]
+
+
+def test_a_tenant_holds_itself_and_undoes_it(both: Api) -> None:
+    """Any key of the tenant. What an admin of all tenants changes then is from above, all of it."""
+    both.post("/jobs", {**JOB, "tenant": "acme"}, 201)
+    acme = {"scope": "tenant", "name": "acme", "reason": "ours"}
+    bob, eve = (both.acting(both.key(name, Role.OPERATOR, "acme")) for name in ("bob", "eve"))
+    assert bob.post("/holds", {**acme, "percent": 0})["after"]["by"] == "key:acme/bob"
+    assert eve.post("/holds", {**acme, "percent": 50})["after"]["percent"] == 50
+    assert bob.delete("/holds/tenant/acme")["after"] is None
+    bob.post("/holds", {**acme, "percent": 0})
+    assert both.post("/holds", {**acme, "percent": 0})["after"]["by"] == "key:ann"  # the same, and from above now
+    bob.delete("/holds/tenant/acme", 403)
+    both.delete("/holds/tenant/acme")
+    bob.post("/holds", {**acme, "percent": 0})
+    assert both.post("/holds", {**acme, "attempts": 1})["after"]["by"] == "key:ann"
+    bob.delete("/holds/tenant/acme", 403)
+    assert both.delete("/holds/tenant/acme")["after"] is None
+    both.post("/holds", {**acme, "percent": 0, "for": "1h"})
+    both.do(both.floor.clock.advance(3_600_000))
+    assert bob.post("/holds", {**acme, "percent": 50})["after"]["by"] == "key:acme/bob"  # the one from above is over
 
 
 def test_nodes_and_shards(both: Api) -> None:

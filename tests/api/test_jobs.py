@@ -7,6 +7,8 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
 from fleetcron.api.context import digest
 from fleetcron.model.access import Role
 from tests.api.server import V1, Api
@@ -137,6 +139,27 @@ def test_who_changes_a_job_says_which_one_he_means(both: Api) -> None:
     both.get("/jobs/report/diff", 404, from_=9)
     history = both.get("/jobs/report/revisions")["revisions"]
     assert [(each["revision"], each["by"]) for each in history] == [(3, "key:ann"), (2, "key:ann"), (1, "key:ann")]
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "words"),
+    [
+        ("", 428, "If-Match is empty: send If-Match with the ETag of the job as you know it, or *"),
+        ("  ", 428, "If-Match is empty"),
+        ("W/{tag}", 412, "send its ETag without W/"),
+        (",", 412, "it is at revision 1 now"),
+        ('"other", *', 412, "send its ETag, or * alone"),
+    ],
+)
+def test_only_a_version_that_is_named_is_changed(api: Api, given: str, status: int, words: str) -> None:
+    """A program that has lost the tag sends an empty one; it must not overwrite whatever the job is by then."""
+    tag = api.ask("POST", "/jobs", JOB).headers["etag"]
+    headers = {"If-Match": given.format(tag=tag)}
+    for method, body in (("PUT", JOB), ("PATCH", {"pool": "reports"}), ("DELETE", None)):
+        told = api.ask(method, "/jobs/report", body, headers=headers)
+        assert (told.status, words in told.json["detail"]) == (status, True), (method, told.json)
+    assert api.get("/jobs/report")["revision"] == 1
+    api.delete("/jobs/report", headers={"If-Match": f'"other" , {tag}'})
 
 
 def test_a_type_that_is_patched_is_chosen_from_then_on(api: Api) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from fleetcron.model.access import Role
 from fleetcron.policy.access import Limiter, Turn
+from fleetcron.worker.settling import settling
 from tests.api.server import Api
 from tests.api.test_jobs import MINUTELY
 from tests.api.test_runs import events
@@ -95,13 +96,91 @@ def test_how_an_attempt_ended_decides_what_becomes_of_its_run(both: Api) -> None
     assert worker.ask("POST", f"{me}/finish", {"ends": [big]}).places == ["/ends/0/result"]
 
 
+@pytest.mark.parametrize("attempts", [(99, 1), (1, 99)])
+def test_each_end_hears_what_became_of_it(both: Api, attempts: tuple[int, int]) -> None:
+    """Of several attempts of one run the one that is held counts, and the others hear that they do not."""
+    worker, me, run_id = busy(both)
+    ends = [{**end(run_id), "attempt": attempt} for attempt in attempts]
+    for asked in ({"ends": ends}, {"ends": ends, "again": True}):
+        done = worker.post(f"{me}/finish", asked)["ends"]
+        assert [(each["attempt"], each["accepted"]) for each in done] == [(each, each == 1) for each in attempts]
+        assert {each["state"] for each in done} == {"succeeded", None}
+
+
+def test_an_attempt_ends_once_and_says_how_long_it_snoozes(both: Api) -> None:
+    """All mistakes come at once, and nothing is written."""
+    worker, me, run_id = busy(both)
+    failed, snoozed = {**end(run_id), "outcome": "failed"}, {**end(run_id), "attempt": 2, "outcome": "snoozed"}
+    told = worker.ask("POST", f"{me}/finish", {"ends": [end(run_id), failed, snoozed]})
+    assert (told.status, told.places) == (422, ["/ends/1", "/ends/2/snooze_ms"])
+    assert told.json["errors"][0]["detail"] == f"attempt 1 of run {run_id} ends in /ends/0 already"
+    assert "say after how many milliseconds" in told.json["errors"][1]["hint"]
+    assert both.get(f"/runs/{run_id}")["state"] == "running"
+    [done] = worker.post(f"{me}/finish", {"ends": [{**snoozed, "attempt": 1, "snooze_ms": 60_000}]})["ends"]
+    assert (done["accepted"], done["state"]) == (True, "retrying")
+
+
+@pytest.mark.parametrize("outcome", ["succeeded", "failed", "timed_out", "cancelled", "snoozed"])
+def test_what_was_asked_to_stop_is_cancelled_unless_it_succeeded(both: Api, outcome: str) -> None:
+    worker, me, run_id = busy(both)
+    both.post(f"/runs/{run_id}/cancel", {"reason": "enough"})
+    said = {**end(run_id), "outcome": outcome, "snooze_ms": 1_000}
+    [done] = worker.post(f"{me}/finish", {"ends": [said]})["ends"]
+    assert (done["accepted"], done["state"]) == (True, "succeeded" if outcome == "succeeded" else "cancelled")
+    assert both.get(f"/runs/{run_id}")["attempts"][0]["outcome"] == outcome
+
+
+def test_the_first_text_under_a_number_stays(both: Api) -> None:
+    worker, me, run_id = busy(both)
+
+    def piece(seq: int, text: str) -> dict[str, Any]:
+        return {"run_id": run_id, "attempt": 1, "seq": seq, "text": text}
+
+    told = worker.ask("POST", f"{me}/log", {"pieces": [piece(0, "a"), piece(1, "b"), piece(0, "c"), piece(1, "b")]})
+    assert (told.status, told.places) == (422, ["/pieces/2/seq", "/pieces/3/seq"])
+    assert told.json["errors"][0]["detail"] == "0 is that of /pieces/0 too"
+    assert worker.post(f"{me}/log", {"pieces": [piece(0, "a"), piece(1, "b")]}) == {"stored": 2, "refused": 0}
+    for again in ("b", "other"):
+        assert worker.post(f"{me}/log", {"pieces": [piece(1, again)]})["refused"] == 0
+    assert [each["text"] for each in both.get(f"/runs/{run_id}/log")["pieces"]] == ["a", "b"]
+
+
+def test_a_worker_that_was_declared_lost_may_still_say_what_its_attempt_printed(both: Api) -> None:
+    """It stays in that attempt. Progress and ends are for whoever holds the run."""
+    worker, me, run_id = busy(both)
+    [seen] = both.do(both.store.workers.list()).workers
+    ok(both.do(both.store.workers.bury(seen, settling({}, lambda: 0.5), gone=True, by="n2")))
+    worker.post(f"{me}/heartbeat", status=409)
+    key = {"run_id": run_id, "attempt": 1}
+    said = {"pieces": [{**key, "seq": 0, "text": "so far\n"}, {**key, "attempt": 2, "seq": 0, "text": "not mine"}]}
+    marks = [{**key, "share": 0.5, "note": "half"}]
+    assert worker.post(f"{me}/log", {**said, "progress": marks}) == {"stored": 1, "refused": 1}
+    assert [each["text"] for each in both.get(f"/runs/{run_id}/log")["pieces"]] == ["so far\n"]
+    assert both.get(f"/runs/{run_id}")["progress"] is None
+    assert worker.post(f"{me}/finish", {"ends": [end(run_id)]})["ends"][0]["accepted"] is False
+
+
+def busy(api: Api) -> tuple[Api, str, int]:
+    """A worker with one run."""
+    api.post("/jobs", HELLO, 201)
+    worker, me = joined(api, "reports")
+    api.post("/jobs/hello/trigger", status=202)
+    [run] = worker.post(f"{me}/claim", {"pool": "reports"})["runs"]
+    return worker, me, run["run_id"]
+
+
 def test_what_a_worker_cannot_do_goes_back_and_says_why(both: Api) -> None:
     both.post("/jobs", HELLO, 201)
     worker, me = joined(both, "reports")
     both.post("/jobs/hello/trigger", status=202)
     [run] = worker.post(f"{me}/claim", {"pool": "reports"})["runs"]
-    back = {"runs": [{"run_id": run["run_id"], "attempt": 1}], "lacks": {"python:shop:hello": "not mine"}}
+    back: dict[str, Any] = {"runs": [{"run_id": run["run_id"], "attempt": 1, "batch": run["batch"]}]}
     assert worker.post(f"{me}/return", back) == {"runs": 1}
+    [again] = worker.post(f"{me}/claim", {"pool": "reports"})["runs"]
+    assert (again["run_id"], again["attempt"]) == (run["run_id"], 1)
+    assert worker.post(f"{me}/return", back) == {"runs": 0}  # sent twice: it is not about this claim
+    back["runs"][0]["batch"] = again["batch"]
+    assert worker.post(f"{me}/return", {**back, "lacks": {"python:shop:hello": "not mine"}}) == {"runs": 1}
     assert worker.post(f"{me}/claim", {"pool": "reports", "lacks": ["python:shop:hello"]})["runs"] == []
     shown = both.get(f"/runs/{run['run_id']}")
     assert (shown["state"], shown["failures"]) == ("waiting", 0)

@@ -60,6 +60,19 @@ def test_a_job_is_created_changed_steered_and_deleted(client: Asked, face: str) 
         client.jobs.get(name)
 
 
+@pytest.mark.parametrize(("if_match", "error", "words"), [("", Conflict, "is empty"), (None, TypeError, "etag")])
+def test_who_has_no_tag_changes_nothing(client: Asked, face: str, if_match: Any, error: Any, words: str) -> None:
+    name = f"untagged-{face}-{error.__name__.lower()}"
+    client.jobs.create(nightly(name))
+    with pytest.raises(error, match=words):
+        client.jobs.patch(name, {"timeout": "5m"}, if_match=if_match)
+    with pytest.raises(error, match=words):
+        client.jobs.replace(name, nightly(name), if_match=if_match)
+    with pytest.raises(error, match=words):
+        client.jobs.delete(name, if_match=if_match)
+    assert client.jobs.get(name)["revision"] == 1
+
+
 async def dies(server: Api, run: Claimed) -> None:
     """Its second failure is its last one."""
     floor = server.floor

@@ -202,7 +202,7 @@ def finish_together(*run_ids: int) -> Act:
 
 
 async def hand_back(shop: Shop) -> None:
-    assert await shop.store.attempts.hand_back("n1", [(1, 1)]) == Ok(1)
+    assert await shop.hand_back("n1", (1, 1)) == Ok(1)
 
 
 async def bury(shop: Shop) -> None:

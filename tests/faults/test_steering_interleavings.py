@@ -205,7 +205,7 @@ async def _end(scene: Scene, actor: Actor, outcome: Succeeded | Failed, tries: i
 
 async def hand_back(scene: Scene, actor: Actor) -> Any:
     assert scene.claimed is not None
-    held = (scene.claimed.run_id, scene.claimed.attempt)
+    held = (scene.claimed.run_id, scene.claimed.attempt, scene.claimed.batch)
     return ok(await actor.store.attempts.hand_back("w1", [held]))
 
 

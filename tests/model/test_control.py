@@ -1,5 +1,7 @@
 """Incident controls: what a wish makes of what is in force. S3-105."""
 
+from dataclasses import replace
+
 import pytest
 
 from fleetcron.errors import DefinitionError
@@ -52,7 +54,9 @@ def test_the_reason_of_what_stays_stays_too() -> None:
     both = apply(wish(attempts=1, reason="db down"), held, "ann", NOW)
     assert both is not None
     assert both.reason == "it floods; db down"
-    assert apply(wish(attempts=1, reason="db down"), both, "cid", NOW + 9) is both  # repeated: nothing changes
+    assert apply(wish(attempts=1, reason="db down"), both, "ann", NOW + 9) is both  # repeated: nothing changes
+    repeated = apply(wish(attempts=1, reason="db down"), both, "cid", NOW + 9)
+    assert repeated == replace(both, actor="cid", updated_ms=NOW + 9)  # by another one: it is his now
     other = apply(wish(0, reason="another"), held, "ann", NOW)
     assert other is not None
     assert other.reason == "another"

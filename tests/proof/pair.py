@@ -126,7 +126,8 @@ class Pair:
     async def hand_back(self, picks: list[int]) -> None:
         node, mine = self._held(picks)
         if mine:
-            await self._do("hand_back", node, list({row["run_id"]: row["attempt"] for row in mine}.items()))
+            held = {row["run_id"]: (row["attempt"], row["batch"]) for row in mine}
+            await self._do("hand_back", node, [(run, *which) for run, which in held.items()])
 
     async def say(self, pick: int, seq: int, share: float) -> None:
         node, mine = self._held([pick])

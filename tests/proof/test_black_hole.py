@@ -42,7 +42,7 @@ VERBS: Final[dict[str, Callable[[Store], Awaitable[Any]]]] = {
     "Queue.promote": lambda s: s.queue.promote(1000, 100, rank),
     "Claims.claim": lambda s: s.claims.claim(Claim("n1", "b", "p1", 2, 2), choose),
     "Attempts.finish": lambda s: s.attempts.finish("n1", [Ended(1, 1, Succeeded(), 1, 1)], settling(QUICK)),
-    "Attempts.hand_back": lambda s: s.attempts.hand_back("n1", [(1, 1)]),
+    "Attempts.hand_back": lambda s: s.attempts.hand_back("n1", [(1, 1, "b")]),
     "AttemptOutput.append": lambda s: s.output.append("n1", [Piece(1, 1, 0, "x")], [Mark(1, 1, 0.5, "half")]),
     "Sweeping.sweep": lambda s: s.sweeping.sweep(0),
     "Steering.trigger": lambda s: s.steering.trigger(("t1", "a"), None, actor="ann", key="k"),

@@ -242,8 +242,9 @@ class Twin:
         settle = settling(await self.store.definitions.held_by(node), lambda: SETTLED_BY)
         return await self.store.attempts.finish(node, ended, settle, again=again)
 
-    async def hand_back(self, node: str, held: Sequence[tuple[str, int]]) -> Any:
-        return await self.store.attempts.hand_back(node, [(self.ids[run], attempt) for run, attempt in held])
+    async def hand_back(self, node: str, held: Sequence[tuple[str, int, str]]) -> Any:
+        named = [(self.ids[run], attempt, batch) for run, attempt, batch in held]
+        return await self.store.attempts.hand_back(node, named)
 
     async def say(self, node: str, run: str, attempt: int, seq: int, share: float) -> Any:
         run_id = self.ids[run]

@@ -122,10 +122,14 @@ def hand_back_without_owner() -> None:
     text(
         "leases_hand_back",
         (
-            "WHERE l.attempt = n.attempt AND l.node_id = :node_id",
+            "WHERE l.attempt = n.attempt AND l.batch = n.batch AND l.node_id = :node_id",
             "WHERE :node_id IS NOT NULL AND l.node_id IS NOT NULL",
         ),
     )
+
+
+def hand_back_without_batch() -> None:
+    text("leases_hand_back", ("AND l.batch = n.batch AND", "AND"))
 
 
 class _NodeTime(DatabaseTime):

@@ -1,5 +1,7 @@
 """The checker is scored too: known-bad variants of the code must break a law in some world."""
 
+import os
+
 import pytest
 
 from tests.simulate.playing import asked
@@ -26,6 +28,23 @@ def test_known_bad_variants_are_caught(names: tuple[str, ...]) -> None:
     print(f"caught {len(names) - len(missed)} of {len(names)} known-bad variants")
     assert len(scores) == len(names)
     assert not missed
+
+
+def test_every_variant_can_be_switched_on() -> None:
+    """A commit plays few of them: the others must not be left behind by the code that they change."""
+    left_behind = []
+    for name, variant in VARIANTS.items():
+        child = os.fork()
+        if not child:
+            try:
+                variant.apply()
+                os._exit(0)
+            except BaseException as fault:
+                print(f"{name}: {fault}", flush=True)
+                os._exit(1)
+        if os.waitpid(child, 0)[1]:
+            left_behind.append(name)
+    assert not left_behind
 
 
 def test_whoever_may_survive_has_a_reason() -> None:

@@ -35,9 +35,10 @@ VARIANTS: Final[dict[str, Variant]] = {
         "a finish matches run and attempt",
         bad_ends.finish_without_owner,
         ("freeze", "cut"),
-        # A claim raises the number of the run in the transaction that makes its lease, and nothing ever lowers it; so
-        # for any (run, attempt) there is one lease in all of time, and one owner of it. Whoever matches both is him.
-        "no two nodes ever have the same attempt of a run: the number alone is the fence",
+        # A claim raises the number of the run in the transaction that makes its lease, and only a hand-back lowers it,
+        # of an attempt that never began and so has no end. So for any (run, attempt) that began there is one lease in
+        # all of time, and one owner of it. Whoever ends it and matches both is him.
+        "no two nodes ever begin the same attempt of a run: the number alone is the fence",
         ("finish_by_run_only", "attempt_number_stays"),
     ),
     "unknown_is_failed": Variant("a lost reply counts as a failure", bad_ends.unknown_is_failed, ("lossy",)),
@@ -112,6 +113,11 @@ VARIANTS: Final[dict[str, Variant]] = {
         "anybody hands back anything",
         bad_leases.hand_back_without_owner,
         ("rolling", "aimed"),
+    ),
+    "hand_back_without_batch": Variant(
+        "a hand-back that comes late fits the next claim",
+        bad_leases.hand_back_without_batch,
+        ("aimed",),
     ),
     "start_by_the_nodes_clock": Variant(
         "the node's clock starts runs", bad_leases.start_by_the_nodes_clock, ("node_clock",)

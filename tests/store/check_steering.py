@@ -293,7 +293,7 @@ async def cancel_asks_an_attempt_to_stop(w: "World") -> None:
     run_id = await trigger(w)
     run = (await hands.take())[run_id]
     ok(await cancel([run_id], "stop it", actor="bob"))
-    assert ok(await w.store.attempts.hand_back("w1", [(run_id, run.attempt)])) == 1
+    assert ok(await w.store.attempts.hand_back("w1", [(run_id, run.attempt, run.batch)])) == 1
     [row] = await told(w, run_id)
     assert (row.state, row.reason) == ("cancelled", "cancelled: stop it (by bob)")
     assert await hands.take() == {}

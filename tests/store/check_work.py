@@ -188,7 +188,7 @@ async def a_lost_worker_is_refused(shop: Shop) -> None:
     assert await shop.store.claims.claim(wish, choose) == Refused("this worker was declared lost")
     assert await shop.store.workers.renew("n1", TTL_MS) == Refused("this worker was declared lost")
     assert (await shop.finish("n1", 1, 1)).late == (1,)
-    assert await shop.store.attempts.hand_back("n1", [(1, 1)]) == Ok(0)
+    assert await shop.hand_back("n1", (1, 1)) == Ok(0)
     await shop.join("n2", p1=5)
     await shop.promote()
     assert [(run.run_id, run.attempt, run.losses) for run in (await shop.claim("n2")).runs] == [(1, 2, 1)]
@@ -268,16 +268,19 @@ async def what_was_not_started_goes_back(shop: Shop) -> None:
     await shop.join("n1", p1=5)
     assert await shop.claimed("n1", room=3) == [1, 3]
     assert (await shop.gates()) == {2: "key j:" + job.job_id}
-    assert await shop.store.attempts.hand_back("n1", [(1, 1), (3, 9)]) == Ok(1)
-    assert await shop.store.attempts.hand_back("n1", [(1, 1)]) == Ok(0)
+    assert await shop.hand_back("n1", (1, 1), (3, 9)) == Ok(1)
+    assert await shop.hand_back("n1", (1, 1)) == Ok(0)
     assert await shop.gates() == {1: None, 2: None}
     [first] = (await shop.claim("n1", room=1)).runs
     assert (first.run_id, first.attempt) == (1, 1)
+    late = [(1, 1, "0")]  # the same request again, long after: it is about another claim
+    assert first.batch != "0"
+    assert await shop.store.attempts.hand_back("n1", late) == Ok(0)
     await shop.finish("n1", 1, 1, Lost(Fault("lost")))  # now it has started once
     await shop.promote(0)
     [again] = (await shop.claim("n1", room=1)).runs
     assert (again.run_id, again.attempt, again.losses) == (1, 2, 1)
-    assert await shop.store.attempts.hand_back("n1", [(1, 2)]) == Ok(1)
+    assert await shop.hand_back("n1", (1, 2)) == Ok(1)
     [lease] = [row for row in await shop.rows("SELECT * FROM leases") if row["run_id"] == 1]
     assert (lease["node_id"], lease["attempt"], lease["losses"]) == (None, 1, 1)  # it keeps its key
     [again] = (await shop.claim("n1", room=1)).runs

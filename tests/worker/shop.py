@@ -144,6 +144,12 @@ class Shop(Handwork):
     ) -> Ends:
         return await self.write_end(node_id, Ended(run_id, attempt, outcome or Succeeded(), self.now, self.now), rule)
 
+    async def hand_back(self, node_id: str, *held: tuple[int, int]) -> Written[int]:
+        """With the batch that each has now."""
+        batches = {row["run_id"]: row["batch"] for row in await self.rows("SELECT run_id, batch FROM leases")}
+        named = [(run_id, attempt, batches.get(run_id) or "none") for run_id, attempt in held]
+        return await self.store.attempts.hand_back(node_id, named)
+
     async def bury(self, node_id: str, *, gone: bool = True) -> Written[Ends]:
         [worker] = [each for each in (await self.store.workers.list()).workers if each.node_id == node_id]
         return await self.store.workers.bury(worker, settling(QUICK), gone=gone, by="watcher")

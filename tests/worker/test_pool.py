@@ -14,7 +14,7 @@ ERRAND = Errand(CommandTarget(("true",)))
 
 
 def attempt(run_id: int, due_ms: int = 0, lane: Lane = "live") -> Attempt:
-    run = Claimed(run_id, 1, "j", "default", "a", lane, "tick", due_ms, due_ms, None, 0, 0, None, 1, 1, None)
+    run = Claimed(run_id, 1, "j", "default", "a", lane, "tick", due_ms, due_ms, None, 0, 0, None, 1, 1, None, "b1")
     return Attempt(run, ERRAND)
 
 

@@ -177,7 +177,7 @@ class Story:
         if held:
             run_id = self.random.choice(held)
             attempt, *_ = worker.held.pop(run_id)
-            assert await self.shop.store.attempts.hand_back(worker.node_id, [(run_id, attempt)]) == Ok(1)
+            assert await self.shop.hand_back(worker.node_id, (run_id, attempt)) == Ok(1)
 
     async def lose(self) -> None:
         worker = self.workers.pop(self.random.randrange(len(self.workers)))

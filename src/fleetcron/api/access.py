@@ -63,6 +63,11 @@ class Caller:
     def sees(self, tenant: str | None) -> bool:
         return access.sees(self.credential, tenant)
 
+    def shares(self, actor: str) -> bool:
+        """Whether it was a key of the same tenant that did it. Its name says so (`key:acme/ci`), and nobody else's can:
+        neither a key nor a tenant has a slash in its name."""
+        return self.credential.tenant is not None and actor.startswith(f"key:{self.credential.tenant}/")
+
     def needs_fleet(self) -> None:
         """What belongs to the fleet does not exist for the key of one tenant."""
         if not self.sees(None):

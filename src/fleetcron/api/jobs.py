@@ -1,6 +1,6 @@
 """Jobs: create, list, get, replace, patch, delete."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any, Final
 
@@ -33,7 +33,7 @@ from fleetcron.views.jobs import COUNTED, job_json, line_json, stated_json, stee
 routes = router("jobs")
 TICKS: Final = 3
 _TRIES: Final = 50  # of a change; each but the last means that somebody else's change was written meanwhile
-IfMatch = Annotated[str | None, Header(description="the ETag of the job as you know it, or *: 428 without")]
+IfMatch = Annotated[str | None, Header(description="the ETag of the job as you know it, or *: 428 without, or empty")]
 
 
 @routes.get("/jobs", response_model=shapes.JobPage, summary="List jobs", **needs(Role.VIEWER))
@@ -120,10 +120,10 @@ async def replace_job(
     on; no tick is lost or doubled."""
     own = tenant_in(caller, tenant, body)
     line = await the_job(context, own, name)
-    _needs_match(if_match)
+    match = _needed(if_match)
     if body.get("name", name) != name:
         raise wrong("/name", f"is not {name}: a job keeps its name", "create another one, and delete this one")
-    return await _changed(context, caller, line, if_match, lambda before: replaced(before, body))
+    return await _changed(context, caller, line, match, lambda before: replaced(before, body))
 
 
 @routes.patch("/jobs/{name}", response_model=shapes.Job, summary="Change some fields of a job", **needs(Role.OPERATOR))
@@ -141,10 +141,10 @@ async def patch_job(
     `If-Match: *` it is merged into whatever the job is at that moment: nothing that others change meanwhile is lost."""
     own = tenant_in(caller, tenant, body)
     line = await the_job(context, own, name)
-    _needs_match(if_match)
+    match = _needed(if_match)
     if body.get("name", name) != name:
         raise wrong("/name", f"is not {name}: a job keeps its name")
-    return await _changed(context, caller, line, if_match, lambda before: patched(before, body))
+    return await _changed(context, caller, line, match, lambda before: patched(before, body))
 
 
 @routes.delete("/jobs/{name}", response_model=shapes.EndedJob, summary="Delete a job", **needs(Role.OPERATOR))
@@ -154,10 +154,10 @@ async def delete_job(
     """Its runs, ledger and revisions stay, and the name is free again."""
     own = caller.tenant(tenant)
     await the_job(context, own, name)
-    _needs_match(if_match)
+    refuse = _refusal(_needed(if_match))
 
     def still_the_same(job: Job) -> bool:
-        _refusal(if_match)(job)
+        refuse(job)
         return True
 
     async with _while_it_is_there(context, own, name):
@@ -213,7 +213,7 @@ async def _changed(
     context: Context,
     caller: Caller,
     line: JobLine,
-    if_match: str | None,
+    match: str,
     make: Callable[[Mapping[str, Any]], dict[str, Any]],
 ) -> Response:
     """`make` gets the document of the job as it is, and gives the one that it is to be; again if it has moved."""
@@ -222,16 +222,14 @@ async def _changed(
         made = make(line.job.definition.as_document())
         definition = await defined(context, {**made, "tenant": own.tenant, "name": own.name})
         with suppress(_Moved):
-            return await _edited(context, caller, definition, line, if_match)
+            return await _edited(context, caller, definition, line, match)
         line = await the_job(context, own.tenant, own.name)
     raise Problem(409, "other changes of the same job do not end; try again")
 
 
-async def _edited(
-    context: Context, caller: Caller, definition: Definition, line: JobLine, if_match: str | None
-) -> Response:
+async def _edited(context: Context, caller: Caller, definition: Definition, line: JobLine, match: str) -> Response:
     """The definition was made from what was read, and means nothing for any other revision: then it is _Moved."""
-    refuse = _refusal(if_match)
+    refuse = _refusal(match)
     refuse(line.job)
 
     def refuse_other(job: Job) -> None:
@@ -254,25 +252,30 @@ async def _while_it_is_there(context: Context, tenant: str, name: str) -> AsyncI
         raise
 
 
-def _needs_match(if_match: str | None) -> None:
-    if if_match is None:
-        raise Problem(428, "send If-Match with the ETag of the job as you know it, or * for whatever it is")
+def _needed(if_match: str | None) -> str:
+    """An empty one is what a program sends that has lost the ETag: it means no version, least of all every one."""
+    if if_match is None or not if_match.strip():
+        said = "" if if_match is None else "If-Match is empty: "
+        raise Problem(428, f"{said}send If-Match with the ETag of the job as you know it, or * for whatever it is")
+    return if_match
 
 
-def _refusal(if_match: str | None) -> Refusal:
-    """Asked by the desk at the moment of the change: between our look and the write somebody else may be faster."""
-    known = _tags(if_match or "*")
+def _refusal(match: str) -> Refusal:
+    """Asked by the desk at the moment of the change: between our look and the write somebody else may be faster. Tags
+    are compared as RFC 9110 wants it for changes: a weak one never matches, and * stands alone."""
+    known = [tag.strip() for tag in match.split(",")]
 
     def refuse(job: Job) -> None:
-        if "*" not in known and etag(job) not in known:
-            detail = f"it is at revision {job.revision} now; look at it again"
-            raise Problem(412, detail, headers={"ETag": etag(job)})
+        if known == ["*"] or etag(job) in known:
+            return
+        detail = f"it is at revision {job.revision} now; look at it again"
+        if any(tag.startswith("W/") for tag in known):
+            detail += ", and send its ETag without W/: a weak tag (a proxy on the way makes them) matches nothing"
+        elif "*" in known:
+            detail += ", and send its ETag, or * alone"
+        raise Problem(412, detail, headers={"ETag": etag(job)})
 
     return refuse
-
-
-def _tags(header: str) -> Sequence[str]:
-    return [tag.strip().removeprefix("W/") for tag in header.split(",")]
 
 
 def tenant_in(caller: Caller, asked: str | None, body: dict[str, Any]) -> str:

@@ -20,6 +20,7 @@ from fleetcron.errors import (
     StoreUnavailable,
 )
 from fleetcron.model.mistakes import known_fields, pointer
+from fleetcron.model.name import NAME, NAME_HINT
 
 MEDIA: Final = "application/problem+json"
 MOST: Final = 1_000  # mistakes that are told; more than that nobody reads
@@ -44,6 +45,16 @@ TITLES: Final[Mapping[int, tuple[str, str]]] = {
     500: ("internal", "Something is wrong with the server"),
     503: ("unavailable", "The database cannot answer now"),
 }
+
+
+_WANTED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "a JSON object"),
+    **dict.fromkeys(("int_type", "int_from_float", "int_parsing", "int_parsing_size"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    "list_type": "a list",
+    "string_type": "text",
+}  # by what pydantic calls the mistake
 
 
 class Place(BaseModel):
@@ -157,13 +168,14 @@ def invalid(error: RequestValidationError, shape: type[BaseModel] | None = None)
 
 def _place(error: Mapping[str, Any], shape: type[BaseModel] | None) -> dict[str, str | None]:
     where, *path = error["loc"]
-    text = _words(error)[:_LONGEST]
+    text, hint = _words(error)
     if where != "body":
-        return {"parameter": ".".join(map(str, path)), "detail": text}
-    hint = error.get("ctx", {}).get("hint")
+        return {"parameter": ".".join(map(str, path)), "detail": text[:_LONGEST], "hint": hint}
     if error["type"] == "extra_forbidden" and shape is not None:
         hint = _meant(str(path[-1]), known_fields(shape, tuple(path[:-1])))
-    return {"pointer": pointer(tuple(path)), "detail": text, "hint": hint}
+    elif not path:
+        hint = hint or _whole(shape)
+    return {"pointer": pointer(tuple(path)), "detail": text[:_LONGEST], "hint": hint}
 
 
 def _meant(name: str, known: Sequence[str]) -> str | None:
@@ -171,20 +183,75 @@ def _meant(name: str, known: Sequence[str]) -> str | None:
     return f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}" if known else None
 
 
-def _words(error: Mapping[str, Any]) -> str:
+def _whole(shape: type[BaseModel] | None) -> str:
+    """What to send instead of a body that is none."""
+    if shape is None:
+        return "write it in braces: {…}"
+    fields = {field.alias or name: field for name, field in shape.model_fields.items()}
+    if needed := [name for name, field in fields.items() if field.is_required()]:
+        return "send {" + ", ".join(f'"{name}": …' for name in needed) + "}"
+    return f"send {{}}, or some of: {', '.join(fields)}" if fields else "send {}"
+
+
+def _words(error: Mapping[str, Any]) -> tuple[str, str | None]:
+    """What is wrong, and what to write instead. Of what was sent it says the kind and not the text, which may be a
+    secret in the wrong place."""
+    value: Any = error.get("input")
     limits = error.get("ctx", {})
     match error["type"]:
         case "extra_forbidden":
-            return "unknown field"
+            return "unknown field", None
         case "missing":
-            return "is missing"
+            return "is missing", None
         case "too_long" | "string_too_long":
-            unit = "characters" if isinstance(error["input"], str) else "entries"
-            return f"is too long: {limits['max_length']:,} {unit} at most, not {len(error['input']):,}"
+            unit = "characters" if isinstance(value, str) else "entries"
+            return f"is too long: {limits['max_length']:,} {unit} at most, not {len(value):,}", None
         case "too_short" | "string_too_short":
-            return "must not be empty"
+            return "must not be empty", None
+        case "greater_than_equal":
+            return f"is less than {_figure(limits['ge'])}, the least that is allowed", None
+        case "less_than_equal":
+            return f"is more than {_figure(limits['le'])}, the most that is allowed", None
+        case "literal_error" | "enum":
+            return _no_choice(value, [word.strip("'") for word in limits["expected"].replace(" or ", ", ").split(", ")])
+        case "string_pattern_mismatch" if limits["pattern"] == NAME:
+            return "is not a name", NAME_HINT
+        case "string_pattern_mismatch":
+            return f"must match {limits['pattern']}", None
+        case "value_error":
+            return str(limits["error"]), None
+        case kind if (wanted := _WANTED.get(kind)) is not None:
+            is_read = "parsing" in kind  # from an address, where everything is text
+            return f"must be {wanted}" if is_read else f"must be {wanted}, not {_kind(value)}", None
     text = str(error["msg"])
-    return text[0].lower() + text[1:] if text else "is wrong"
+    return text[0].lower() + text[1:] if text else "is wrong", limits.get("hint")
+
+
+def _no_choice(value: object, known: Sequence[str]) -> tuple[str, str | None]:
+    near = get_close_matches(value, known, n=1) if isinstance(value, str) and len(value) <= _LONGEST_NAME else []
+    return f"is not one of {', '.join(known)}", f"did you mean {near[0]}?" if near else None
+
+
+def _figure(number: float) -> str:
+    return f"{number:,}".removesuffix(".0")
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int():
+            return "a whole number"
+        case float():
+            return "a number with a fraction"
+        case str():
+            return "text"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
 
 
 def _count(number: int) -> str:

@@ -158,6 +158,7 @@ def _shown(work: _Work, pool: str) -> dict[str, Any]:
     return {
         "run_id": made.run_id,
         "attempt": made.attempt,
+        "batch": work.run.batch,
         "fence": made.fence,
         "tenant": made.tenant,
         "job": made.job,

@@ -43,6 +43,7 @@ class Claim(Asked):
 class Work(Shown):
     run_id: int
     attempt: int
+    batch: str = Field(description="of the claim: say it when you return the run")
     fence: int = Field(description="rises with every attempt of the run")
     tenant: str
     job: str
@@ -86,7 +87,7 @@ class Renewed(Shown):
 class Piece(Asked):
     run_id: Positive
     attempt: Number
-    seq: int = Field(ge=0, le=2**31 - 1, description="0, 1, 2 …: sent twice it is kept once")
+    seq: int = Field(ge=0, le=2**31 - 1, description="0, 1, 2 …: the first text under it stays")
     text: str = Field(max_length=65_536)
     truncated: bool = False
 
@@ -104,7 +105,7 @@ class Output(Asked):
 
 
 class Logged(Shown):
-    stored: int
+    stored: int = Field(description="taken; one whose seq was there before changes nothing, and may be counted again")
     refused: int = Field(description="of attempts that this worker never had")
 
 
@@ -122,7 +123,9 @@ class End(Asked):
     result: Any = Field(default=None, description="JSON, 64 KiB at most")
     error: Fault | None = None
     retry_after_ms: int | None = Field(default=None, ge=0, le=30 * 86_400_000, description="of one that failed")
-    snooze_ms: int | None = Field(default=None, ge=0, le=30 * 86_400_000, description="of one that snoozed")
+    snooze_ms: int | None = Field(
+        default=None, ge=0, le=30 * 86_400_000, description="of one that snoozed: needed; from 1 s to 7 days"
+    )
     log_bytes: int = Field(default=0, ge=0, le=2**53)
 
 
@@ -145,13 +148,14 @@ class Finished(Shown):
     ends: list[EndDone]
 
 
-class OneAttempt(Asked):
+class HeldRun(Asked):
     run_id: Positive
     attempt: Number
+    batch: Words = Field(min_length=1, max_length=64, description="as the claim said: who has it anew keeps it")
 
 
 class GiveBack(Asked):
-    runs: list[OneAttempt] = Field(default=[], max_length=MOST, description="that were never started")
+    runs: list[HeldRun] = Field(default=[], max_length=MOST, description="that were never started")
     lacks: dict[Words, str] = Field(default={}, max_length=1000, description="handlers that it has not, and why")
 
 

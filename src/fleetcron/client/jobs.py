@@ -70,7 +70,7 @@ class Jobs(Noun[F]):
         `etag(job)`: Conflict if it has changed since."""
         return Call(
             {"name": name}, {"tenant": _own(self, tenant, document)}, sent(document),
-            headers={"If-Match": if_match}, repeatable=if_match == "*",
+            headers=_match(if_match), repeatable=if_match == "*",
         )  # fmt: skip
 
     @verb("PATCH", "/jobs/{name}")
@@ -81,7 +81,7 @@ class Jobs(Noun[F]):
         entry; of several, send the list."""
         return Call(
             {"name": name}, {"tenant": self.of(tenant)}, sent(fields, "a change"),
-            headers={"If-Match": if_match}, repeatable=if_match == "*",
+            headers=_match(if_match), repeatable=if_match == "*",
         )  # fmt: skip
 
     @Story
@@ -93,7 +93,7 @@ class Jobs(Noun[F]):
     @verb("DELETE", "/jobs/{name}")
     def delete(self, name: str, *, tenant: str | None = None, if_match: str = "*") -> Call[shapes.EndedJob]:
         """Its history stays, and the name is free again."""
-        return Call({"name": name}, {"tenant": self.of(tenant)}, headers={"If-Match": if_match})
+        return Call({"name": name}, {"tenant": self.of(tenant)}, headers=_match(if_match))
 
     @verb("POST", "/jobs/{name}/pause")
     def pause(
@@ -230,6 +230,13 @@ class Jobs(Noun[F]):
 def etag(job: shapes.Job) -> str:
     """For `if_match`: the job as it was when somebody looked at it."""
     return f'"{job["job_id"][-12:]}.{job["revision"]}"'
+
+
+def _match(if_match: str) -> dict[str, str]:
+    """Somebody who has no tag and says so must not change whatever the job is."""
+    if isinstance(if_match, str):
+        return {"If-Match": if_match}
+    raise TypeError(f"if_match is etag(job), or '*' for whatever the job is, not {if_match!r:.80}")
 
 
 def _own(noun: Noun[Any], tenant: str | None, document: Mapping[str, Any]) -> str | None:

@@ -114,7 +114,8 @@ def apply(wish: Wish, before: Switched | None, actor: str, now_ms: int) -> Switc
     if control.percent == ALL and control.retries is None and control.backoff == 1:
         return None
     reason = _reason(wish, before)
-    if before is not None and (before.control, before.reason) == (control, reason):
+    # who says again what another has said stands for it from now on: it is then his to undo
+    if before is not None and (before.control, before.reason, before.actor) == (control, reason, actor):
         return before
     return Switched(control, reason, actor, now_ms)
 

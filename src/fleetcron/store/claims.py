@@ -55,6 +55,7 @@ class Claimed(NamedTuple):
     covers: int
     revision: int
     payload: str | None  # JSON; None: the job's
+    batch: str  # of the claim that got it
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +375,7 @@ def _claimed(row: Row) -> Claimed:
     return Claimed(
         row["run_id"], row["attempt"], str(row["job_id"]), row["tenant"], row["name"], row["lane"], row["kind"],
         row["due_ms"], row["scheduled_for_ms"], row["deadline_ms"], row["failures"], row["losses"], window,
-        row["covers"], row["revision"], row["payload"],
+        row["covers"], row["revision"], row["payload"], row["batch"],
     )  # fmt: skip
 
 

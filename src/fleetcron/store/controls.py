@@ -4,7 +4,7 @@ S3-105. As the limits: one transaction under the lock that claims take, with an 
 are looked at again. What ends by itself needs no write: a control that is over is as if it were not there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fleetcron.errors import DefinitionError
@@ -32,16 +32,25 @@ class InForce:
     controls: Sequence[ControlLine]
 
 
+Check = Callable[[Switched | None], None]
+
+
+def _anybody(_before: Switched | None) -> None:
+    """May change it."""
+
+
 class ControlRecords:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def switch(self, wish: Wish, *, actor: str) -> Written[Changed[Switched]]:
-        """Create or change a control. Refused if a wish goes on with something (`keeps_end`) that is not switched."""
+    async def switch(self, wish: Wish, *, actor: str, check: Check = _anybody) -> Written[Changed[Switched]]:
+        """Create or change a control. Refused if a wish goes on with something (`keeps_end`) that is not switched.
+        `check` sees what is in force in the transaction that changes it, and raises if that is not for the actor."""
         wish.check()
 
         def script() -> Script[Changed[Switched] | Refused]:
             before, now_ms = yield from _begin(wish.scope, wish.name)
+            check(before)
             if before is None and wish.keeps_end:
                 return Refused(f"{wish.scope} {wish.name} is not held")
             after = apply(wish, before, actor, now_ms)
@@ -50,14 +59,15 @@ class ControlRecords:
         return await and_the_rest(self._engine, await self._engine.write(script))
 
     async def release(
-        self, scope: Scope, name: str, *, actor: str, reason: str | None = None
+        self, scope: Scope, name: str, *, actor: str, reason: str | None = None, check: Check = _anybody
     ) -> Written[Changed[Switched]]:
-        """Nothing is switched any more for this name, whatever it was."""
+        """Nothing is switched any more for this name, whatever it was. `check`: as in `switch`."""
         if mistakes := list(mistakes_of_name(scope, name)):
             raise DefinitionError(mistakes)
 
         def script() -> Script[Changed[Switched] | Refused]:
             before, now_ms = yield from _begin(scope, name)
+            check(before)
             return (yield from _write(scope, name, before, None, actor, now_ms, reason))
 
         return await and_the_rest(self._engine, await self._engine.write(script))

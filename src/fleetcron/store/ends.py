@@ -88,9 +88,11 @@ class Attempts:
 
         return await self._engine.write(script)
 
-    async def hand_back(self, node_id: str, held: Sequence[tuple[int, int]]) -> Written[int]:
-        """Held runs that were never started: they cost nothing, and others may take them at once."""
-        text = rows({"run_id": run_id, "attempt": attempt} for run_id, attempt in held)
+    async def hand_back(self, node_id: str, held: Sequence[tuple[int, int, str]]) -> Written[int]:
+        """Held runs that were never started (run, attempt, batch of the claim): they cost nothing, and others may take
+        them at once. Whoever takes one next has the same number of attempt: only the batch tells a request that comes
+        late, or twice, from one about a run that the same worker has taken again meanwhile."""
+        text = rows({"run_id": run_id, "attempt": attempt, "batch": batch} for run_id, attempt, batch in held)
 
         def script() -> Script[int | Refused]:
             step("hand_back.begin")

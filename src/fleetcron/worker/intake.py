@@ -99,11 +99,12 @@ class Intake:
         if not attempts:
             return
         self._hands.health.counts["handed_back"] += len(attempts)
-        keys = [each.key for each in attempts]
-        self.on_the_way |= set(keys)
+        keys = {each.key for each in attempts}
+        held = [(*each.key, each.run.batch) for each in attempts]
+        self.on_the_way |= keys
         async with self._one_at_a_time:
-            await self._patiently(lambda: self._store.attempts.hand_back(self._node_id, keys))
-        self.on_the_way -= set(keys)
+            await self._patiently(lambda: self._store.attempts.hand_back(self._node_id, held))
+        self.on_the_way -= keys
 
     def decline(self, pool: Pool, attempt: Attempt, why: str) -> None:
         """There is no such handler here, as its executor found out."""

@@ -1,5 +1,5 @@
 -- What a claim holds, with everything that an attempt needs.
-SELECT l.run_id, l.attempt, l.job_id, l.tenant, l.pool, l.lane, l.kind, l.due_ms, l.scheduled_for_ms, l.deadline_ms,
+SELECT l.run_id, l.attempt, l.batch, l.job_id, l.tenant, l.pool, l.lane, l.kind, l.due_ms, l.scheduled_for_ms, l.deadline_ms,
     l.failures, l.losses, r.window_from_ms, r.window_to_ms, r.covers, r.revision, r.payload, j.name
 FROM leases AS l
 JOIN runs AS r ON r.run_id = l.run_id
