@@ -94,6 +94,8 @@ def test_files_that_name_no_manager_take_nothing_over(moments: Moments) -> None:
     assert "if they are its files, add --managed-by shop-files; if not, choose another name" in told[0]["reason"]
     assert "change it in the code of that app" in told[1]["reason"]
     assert moments.json("jobs", "show", "a")["definition"]["managed_by"] == "shop-files"
+    write(moments, "a", a=", timeout: 5m")
+    assert moments("plan", "jobs.yaml", code=1).stdout.endswith("1 job: 1 refused.\nNothing was written.\n")
     write(moments, "a")
     assert apply(moments, *MANAGED, "--prune", "--yes") == {"a": "unchanged", "b": "paused"}
 

@@ -137,7 +137,7 @@ def _show(plan: Doc, is_something: bool) -> None:
         click.echo(f"… and {numbered(more, 'more job')} (--json lists them all)")
     counts = ", ".join(f"{number:,} {done}" for done, number in plan["counts"].items())
     click.echo(f"{numbered(sum(plan['counts'].values()), 'job')}: {counts}." if plan["counts"] else "No jobs.")
-    click.echo("Nothing was written." if is_something else "Nothing to do.")
+    click.echo("Nothing was written." if is_something or refused else "Nothing to do.")
 
 
 def _show_calendar(calendar: Doc) -> None:
