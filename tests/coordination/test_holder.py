@@ -123,6 +123,29 @@ def test_a_holder_steps_down_before_its_lease_can_have_ended(url: str) -> None:
     asyncio.run(scenario())
 
 
+def test_a_look_that_is_answered_does_not_end_the_trouble(url: str) -> None:
+    """A store that can be read and not written loses hints, too, so it is looked at all the time: only a beat tells."""
+
+    async def scenario() -> None:
+        async with fleet(url) as (engine, clock, _):
+            weak = Weak(engine)
+            a = holder(weak, "a", clock.hand)
+            await a._turn()
+            for spoil in ("lose", "cut"):
+                await clock.advance(BEAT_MS)
+                setattr(weak, spoil, True)
+                await a._turn()
+                assert a.trouble
+                setattr(weak, spoil, False)
+                await a._turn()
+                assert a.trouble, spoil
+                await clock.advance(BEAT_MS)
+                await a._turn()
+                assert a.trouble is None
+
+    asyncio.run(scenario())
+
+
 def test_a_reply_that_comes_late_does_not_prolong_the_belief(url: str) -> None:
     async def scenario() -> None:
         async with hand_cranked(url, NOON_MS) as (engine, _):

@@ -24,13 +24,13 @@ VARIABLE = "FLEETCRON_FAULT"
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
-def quick(url: str, name: str, ttl_s: float = TTL_S) -> Config:
+def quick(url: str, name: str) -> Config:
     """Short leases, and room for all that is to be caught up: nobody works on it here."""
     return Config(
         store=StoreConfig(url=url, deadline_s=0.7),
         scheduler=SchedulerConfig(lookahead_s=1, idle_poll_s=0.5, batch_rows=2000, catch_up_room=1_000_000),
         coordination=CoordinationConfig(
-            lease_ttl_s=ttl_s, heartbeat_s=ttl_s / 4, margin_s=ttl_s * 0.15, node_ttl_s=ttl_s
+            lease_ttl_s=TTL_S, heartbeat_s=TTL_S / 4, margin_s=TTL_S * 0.15, node_ttl_s=TTL_S
         ),
         node=NodeConfig(name=name, roles=("scheduler",)),
     )

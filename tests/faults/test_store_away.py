@@ -24,14 +24,13 @@ from fleetcron.store.sqlite_session import SqliteSession
 from tests.faults import truth
 from tests.faults.fleet import until
 from tests.faults.inside import JOBS, running
-from tests.faults.node import quick
+from tests.faults.node import TTL_S, quick
 from tests.services.own_postgres import OwnPostgres
 from tests.services.proxy import Proxy, proxy_to
 
 RED_S = 10.0  # how soon the health of a node must say that the store is away
 BACK_S = 5.0  # how soon it plans again when the store is back
-TTL_S = 1.0
-OUTAGE_S = 1.5  # longer than a lease, so that the node holds nothing any more
+OUTAGE_S = TTL_S + 0.5  # longer than a lease, so that the node holds nothing any more
 
 
 class Outage:
@@ -111,7 +110,7 @@ def test_postgres_is_killed_and_comes_back(own_postgres: OwnPostgres, caplog: py
     caplog.set_level(logging.INFO)
 
     async def scenario() -> int:
-        async with running(quick(own_postgres.url, "a", TTL_S)) as node:
+        async with running(quick(own_postgres.url, "a")) as node:
             outage = Outage(node)
             await outage.begins()
             own_postgres.kill()
@@ -130,7 +129,7 @@ def test_the_network_fails(
     caplog.set_level(logging.INFO)
 
     async def scenario() -> int:
-        async with proxy_to(postgres18_url) as proxy, running(quick(proxy.url, "a", TTL_S)) as node:
+        async with proxy_to(postgres18_url) as proxy, running(quick(proxy.url, "a")) as node:
             outage = Outage(node)
             await outage.begins()
             fails(proxy)
@@ -154,7 +153,7 @@ def test_a_node_stops_although_nobody_answers(postgres18_url: str) -> None:
 
     async def scenario() -> None:
         async with proxy_to(postgres18_url) as proxy:
-            async with running(quick(proxy.url, "a", TTL_S)) as node:
+            async with running(quick(proxy.url, "a")) as node:
                 await Outage(node).begins()
                 proxy.hole()
                 began = monotonic()
@@ -167,7 +166,7 @@ def test_sessions_that_are_ended_go_unnoticed(postgres18_url: str, caplog: pytes
     """A fail-over of a pooler, or an administrator: new connections are there, so nothing has happened."""
 
     async def scenario() -> int:
-        async with running(quick(postgres18_url, "a", TTL_S)) as node:
+        async with running(quick(postgres18_url, "a")) as node:
             outage = Outage(node)
             await outage.begins()
             admin = await asyncpg.connect(postgres18_url)
@@ -285,7 +284,7 @@ def test_a_sqlite_file_is_spoiled_for_a_while(
     caplog.set_level(logging.INFO)
 
     async def scenario() -> int:
-        async with running(quick(sqlite_file_url, "a", TTL_S), jobs=MANY) as node:
+        async with running(quick(sqlite_file_url, "a"), jobs=MANY) as node:
             outage = Outage(node)
             await outage.begins()
             async with AsyncExitStack() as spoiling:

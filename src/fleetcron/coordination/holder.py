@@ -142,8 +142,9 @@ class Holder:
 
     async def _turn(self) -> None:
         self._lost_reply = None
+        beats = self._clock.monotonic_ms() >= self._beat_at_ms
         try:
-            if self._clock.monotonic_ms() >= self._beat_at_ms:
+            if beats:
                 await self.beat()
             else:
                 await self.settle()
@@ -155,7 +156,10 @@ class Holder:
                 log.warning("%s cannot reach the store: %s", self.node.node_id, error)
             self.trouble = str(error)
         else:
-            self.trouble = self._lost_reply
+            # Only a beat is sure to write. A look that was answered is no sign that a store can be written again, and a
+            # store in trouble loses hints, so it is looked at often.
+            if beats or self._lost_reply:
+                self.trouble = self._lost_reply
 
     async def _listen(self, hints: AsyncIterator[str], wake: asyncio.Event) -> None:
         async for topic in hints:
