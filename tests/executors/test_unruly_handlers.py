@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from fleetcron.config import ExecutorConfig
 from fleetcron.model.outcome import Failed, Fault, Lost, Succeeded, TimedOut
 from fleetcron.model.target import PythonTarget
 from tests.executors.processes import alive
-from tests.executors.stage import SUBJECTS, assignment, handler_hosts, pid_of, python
+from tests.executors.stage import SUBJECTS, assignment, handler_hosts, module_that_hangs, pid_of, python
 
 
 @pytest.mark.parametrize("name", ["cleans_up", "sleeps_in_a_thread", "spins"])
@@ -179,6 +180,62 @@ def test_a_module_that_ends_its_process_is_an_unknown_handler() -> None:
             for target in dead:
                 assert hosts.why_not(target) == "the handler host ended while it was imported"
             assert "the database is away" in (hosts.why_not(fails) or "")
+            hosts.start([assignment(python("noop"), 1)])
+            assert (await heard.end_of(1)).outcome == Succeeded()
+
+    asyncio.run(scenario())
+
+
+def test_an_import_beside_a_crash_is_looked_for_again(tmp_path: Path) -> None:
+    """It was the function that ran just then: nobody who was only imported at that moment is unknown for it."""
+    target = PythonTarget("shop_that_hangs:work")
+
+    async def scenario(go_on: Callable[[], None]) -> None:
+        config = ExecutorConfig(handlers=(SUBJECTS, "shop_that_hangs"))
+        async with handler_hosts("vanishes", config=config, path=tmp_path) as (hosts, heard):
+            learning = asyncio.create_task(hosts.learn([target]))
+            [host] = hosts._hosts
+            while not host._importing:
+                await asyncio.sleep(0)
+            hosts.start([assignment(python("vanishes"), 1)])
+            assert isinstance((await heard.end_of(1)).outcome, Lost)  # nobody knows yet
+            go_on()
+            await learning
+            assert hosts.why_not(target) is None
+            hosts.start([assignment(target, 2)])
+            assert (await heard.end_of(2)).outcome == Succeeded()
+
+    with module_that_hangs(tmp_path) as go_on:
+        asyncio.run(scenario(go_on))
+
+
+def test_an_import_that_ends_busy_hosts_is_believed_to_do_it_the_second_time() -> None:
+    dies = PythonTarget("tests.executors.subjects_that_die:f")
+
+    async def scenario() -> None:
+        config = ExecutorConfig(handlers=(SUBJECTS, "tests.executors.subjects_that_die"), grace_s=0.3, patience_s=0.5)
+        async with handler_hosts("sleeps", "noop", config=config) as (hosts, heard):
+            hosts.start([assignment(python("sleeps"), 1)])
+            await hosts.learn([dies])
+            assert hosts.why_not(dies) == "the handler host ended while it was imported"
+            assert isinstance((await heard.end_of(1)).outcome, Lost)  # and not its fault
+            hosts.start([assignment(python("noop"), 2)])
+            assert (await heard.end_of(2)).outcome == Succeeded()
+
+    asyncio.run(scenario())
+
+
+def test_whoever_is_looked_for_sits_out_the_pause_after_a_failed_start() -> None:
+    """The named ones are imported before a host is ready: one of them that ends it hides the others for a second."""
+    dies = PythonTarget("tests.executors.subjects_that_die:f")
+
+    async def scenario() -> None:
+        named = (dies.function, python("noop").function)
+        async with handler_hosts(config=ExecutorConfig(handlers=named)) as (hosts, heard):
+            await hosts.learn([dies])
+            assert hosts.why_not(dies) == "the handler host ended while it was imported"
+            await hosts.learn([python("noop")])
+            assert hosts.why_not(python("noop")) is None
             hosts.start([assignment(python("noop"), 1)])
             assert (await heard.end_of(1)).outcome == Succeeded()
 

@@ -83,6 +83,7 @@ class HandlerHost:
         self.is_ready = False
         self.is_retired = False
         self.has_ended = False
+        self.was_at_work = False  # something ran in it when it ended
         self.died_of: frozenset[str] = frozenset()  # what it was about to import when it ended by itself
         self.retired_because = ""
         self._loop = asyncio.get_running_loop()
@@ -327,7 +328,8 @@ class HandlerHost:
         now_ms = self._clock.monotonic_ms()
         reason = self.retired_because if self._was_killed else _NONSENSE if self._wire.is_broken else _how(end)
         flights, self.flights.by_key = self.flights.by_key, {}
-        is_alone, is_overdue = len(flights) == 1, end is not None and end["overdue"]
+        self.was_at_work = bool(flights)
+        is_alone, is_overdue = len(flights) == 1 and not self.died_of, end is not None and end["overdue"]
         # what the process printed may be anybody's, also another tenant's: only one that was alone is shown it
         is_told = end is not None and is_alone and not self._was_killed
         last_words = limited(end["tail"], _LAST_WORDS, keep_end=True) if end is not None and is_told else None
@@ -348,7 +350,8 @@ class HandlerHost:
 
     def _imported_now(self) -> frozenset[str]:
         """Also those that had no turn yet, if they are of the same modules: they would end the next one."""
-        modules = set(map(module_of, self._importing))
+        there = set(map(module_of, filter(self.has, self.found)))  # a look into what is imported ends nobody
+        modules = set(map(module_of, self._importing)) - there
         return frozenset(name for name in self.seeks if module_of(name) in modules)
 
     def _outcome(self, flight: Flight, reason: str, last_words: str | None, is_alone: bool) -> Outcome:
@@ -357,7 +360,7 @@ class HandlerHost:
         if self._was_killed:
             return Lost(Fault("host_replaced", f"its handler host was replaced: {reason}"))
         fault = Fault("host_died", f"its handler host ended: {reason}", last_words)
-        # Alone, it did this itself. Among others nobody knows who it was, and the innocent are not to pay for it.
+        # Alone, it did this itself. Among others or beside an import nobody knows who it was: the innocent do not pay.
         return Failed(fault) if is_alone else Lost(fault)
 
 

@@ -31,6 +31,7 @@ from fleetcron.model.target import PythonTarget, Target
 
 _LONGEST_PAUSE_S: Final = 30.0
 _SINGLES: Final = 4  # hosts for one suspect at most
+_SOON: Final = 2  # failed starts whose pauses whoever looks for a function sits out: a second, then two
 
 
 class HandlerHosts:
@@ -70,10 +71,13 @@ class HandlerHosts:
         self._suspected: deque[Assignment] = deque()  # waits for a host of its own
         self._suspects: set[str] = set()
         self._found: Found = {}
-        self._fatal: set[str] = set()  # a host ended while it imported them: not to be tried on the others
+        self._fatal: set[str] = set()  # their import has ended a host: not to be tried on the others
+        self._doubted: set[str] = set()  # it may have been their import, or what ran in the host just then
         self._failed_starts = 0
         self._why_no_host = ""
         self._pause: asyncio.TimerHandle | None = None
+        self._rested = asyncio.Event()  # there is no pause
+        self._rested.set()
         self._is_closing = False
         self._empty = asyncio.Event()
 
@@ -121,6 +125,7 @@ class HandlerHosts:
         self._is_closing = True
         if self._pause is not None:
             self._pause.cancel()
+        self._rested.set()
         reason = "the worker was stopped"
         for queue in (self._queue, self._suspected):
             self._empty_out(queue, stopped("closing", 0, reason))
@@ -143,14 +148,25 @@ class HandlerHosts:
     async def _look_for(self, name: str) -> None:
         asked: set[HandlerHost] = set()
         # one after the other: an import that ends its process is not to end them all
-        while not self._is_known(name) and (host := self._to_ask(asked)):
+        while not self._is_known(name):
+            host = self._to_ask(asked)
+            if host is None:
+                if not self._is_worth_a_pause(name):
+                    return
+                await self._rested.wait()
+                continue
             asked.add(host)
             await asyncio.shield(host.search(name))
-            if name in host.died_of:
+            if name in host.died_of & self._fatal:
                 self._found[name] = "the handler host ended while it was imported"
-                break
-            if host.has_ended:  # of something else
+                return
+            if host.has_ended:  # of something else, as far as anybody knows
                 asked.remove(host)
+
+    def _is_worth_a_pause(self, name: str) -> bool:
+        """Whoever is not known when it was looked for is not looked for again for a while, also not the innocent."""
+        is_soon = self._pause is not None and self._failed_starts <= _SOON
+        return is_soon and not self._is_closing and name not in self._fatal and not self._fresh()
 
     def _fresh(self, *, single: bool = False) -> list[HandlerHost]:
         """Those that may get something new, also when they are ready. The newest is the last."""
@@ -270,7 +286,9 @@ class HandlerHosts:
         self._hosts.remove(host)
         self._singles.discard(host)
         self._suspects |= suspects
-        self._fatal |= host.died_of
+        # Where something ran, that may have ended it: an import is believed to have done it when it happens again.
+        self._fatal |= host.died_of & self._doubted if host.was_at_work else host.died_of
+        self._doubted |= host.died_of
         self._reckon()
         if not host.is_ready and not self._is_closing:
             self._could_not_start(reason)
@@ -288,6 +306,7 @@ class HandlerHosts:
         if self._pause is not None:
             self._pause.cancel()
         self._pause = self._loop.call_later(pause_s, self._try_again)
+        self._rested.clear()
         if not any(host.is_ready and not host.is_retired for host in self._hosts):
             fault = Fault("host_start_failed", self._why_no_host)
             for queue in (self._queue, self._suspected):
@@ -295,6 +314,7 @@ class HandlerHosts:
 
     def _try_again(self) -> None:
         self._pause = None
+        self._rested.set()
         self._feed()
 
     def _empty_out(self, queue: deque[Assignment], outcome: Outcome) -> None:
