@@ -139,10 +139,12 @@ def i1_overlap_is_decided_by_facts(seen: Evidence) -> Iterator[Violation]:
     """I1: a live tick is skipped for overlap exactly if the live run before it was not final when it was due. A run
     that was replayed is not live any more: what is decided after that looks past it. (Within the millisecond in which
     both happened, either is right.) So a run that waited may be skipped for what a replay has uncovered: whoever was
-    decided before that has seen it waiting."""
+    decided before that has seen it waiting. And nobody waits for a run that is not there yet: what an edit left behind
+    may be planned when the next tick has run, if whoever held the shard died between the two."""
     if seen.clock_was_set:
         return  # what was final at an instant is not told by a clock that went back
-    replayed, claimed = (_first_ms(seen.record.tables[name]) for name in ("seen_replays", "seen_claims"))
+    tables = seen.record.tables
+    replayed, claimed, created = (_first_ms(tables[name]) for name in ("seen_replays", "seen_claims", "seen_created"))
     for job_id, definition in seen.definitions.items():
         if definition.overlap.policy != "skip":
             continue
@@ -153,7 +155,10 @@ def i1_overlap_is_decided_by_facts(seen: Evidence) -> Iterator[Violation]:
                 skipped = final["state"] == "skipped"
                 due_ms = run["run_after_ms"]
                 decided_ms = final["at_ms"] if skipped else claimed.get(run["run_id"], final["at_ms"])
-                found = {_overlaps(before, replayed, due_ms, at_ms) for at_ms in (decided_ms, decided_ms + 1)}
+                found = {
+                    _overlaps([each for each in before if created[each[0]["run_id"]] < at_ms], replayed, due_ms, at_ms)
+                    for at_ms in (decided_ms, decided_ms + 1)
+                }
                 elsewhere = (final["reason"] or "").startswith(("upstream", "misfire"))
                 if skipped and found == {False} and not elsewhere:
                     yield Violation("I1", f"run {run['run_id']} was skipped and did not overlap", run["run_id"], job_id)

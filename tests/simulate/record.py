@@ -17,7 +17,8 @@ OBSERVERS: Final = """
 CREATE TABLE seen_finals (run_id INTEGER, round INTEGER, state TEXT, finished_ms INTEGER, lane TEXT, reason TEXT,
     at_ms INTEGER);
 CREATE TABLE seen_wrongs (law TEXT, run_id INTEGER, what TEXT, at_ms INTEGER);
-CREATE TABLE seen_created (run_id INTEGER PRIMARY KEY, job_id TEXT, scheduled_for_ms INTEGER, kind TEXT);
+CREATE TABLE seen_created (run_id INTEGER PRIMARY KEY, job_id TEXT, scheduled_for_ms INTEGER, kind TEXT,
+    at_ms INTEGER);
 CREATE TABLE seen_withdrawn (run_id INTEGER PRIMARY KEY, at_ms INTEGER);
 CREATE TABLE seen_claims (run_id INTEGER, attempt INTEGER, node_id TEXT, at_ms INTEGER);
 CREATE TABLE seen_replays (run_id INTEGER, at_ms INTEGER);
@@ -51,7 +52,8 @@ CREATE TRIGGER seen_identity AFTER UPDATE OF job_id, scheduled_for_ms, run_after
 WHEN (NEW.job_id, NEW.scheduled_for_ms, NEW.kind) IS NOT (OLD.job_id, OLD.scheduled_for_ms, OLD.kind)
 BEGIN INSERT INTO seen_wrongs VALUES ('I2', NEW.run_id, 'a run became another one', seen_ms()); END;
 CREATE TRIGGER seen_insert AFTER INSERT ON runs
-BEGIN INSERT INTO seen_created VALUES (NEW.run_id, NEW.job_id, NEW.scheduled_for_ms, NEW.kind); END;
+BEGIN INSERT INTO seen_created VALUES (NEW.run_id, NEW.job_id, NEW.scheduled_for_ms, NEW.kind,
+    seen_ms()); END;
 CREATE TRIGGER seen_delete AFTER DELETE ON runs
 BEGIN
     INSERT INTO seen_withdrawn VALUES (OLD.run_id, seen_ms());

@@ -83,6 +83,13 @@ def test_a_tick_does_not_overlap_one_that_is_going_to_be_skipped() -> None:
     assert judged(scenario, World(scenario).run()) == []
 
 
+def test_a_tick_does_not_overlap_one_that_is_planned_after_it() -> None:
+    """Whoever held the shard planned a tick and died before it could decide what an edit had left behind. The older
+    tick was planned when the newer one had run: the law expected that the newer one had been skipped for it."""
+    scenario = drawn(772)
+    assert judged(scenario, World(scenario).run()) == []
+
+
 def test_who_stands_in_line_behind_a_run_that_waits_is_not_stuck() -> None:
     """The first run of a queue waited for its handler, the others for the first. The sweep called them stuck, let them
     be looked at and wrote an event, every time."""
