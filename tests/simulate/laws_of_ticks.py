@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from fleetcron.model.rules import MisfireRule
 from tests.simulate.evidence import Evidence, Stretch, Violation
 from tests.simulate.record import Row
 
@@ -121,17 +122,24 @@ def _wrong_misfire(seen: Evidence, run: Row, final: Row) -> str | None:
     stretch = next((each for each in seen.stretches[run["job_id"]] if run["scheduled_for_ms"] in each.ticks), None)
     if stretch is None or run["kind"] != "tick":
         return "it is no tick"
-    policy = seen.definitions[run["job_id"]].misfire.policy
-    if final["state"] == "merged" and policy != "latest":
-        return f"the misfire policy is {policy}"
     shifts = [shift for _, shift in seen.record.shifts]
-    at_ms = seen.scenario.begin_ms + final["at_ms"] + max(shifts) + _SLACK_MS
+    at_ms = seen.scenario.begin_ms + final["at_ms"]
+    from_ms, to_ms = at_ms + min(shifts) - _SLACK_MS, at_ms + max(shifts) + _SLACK_MS
+    # the rule of the job when it was decided, which may be another one than it had before or has in the end
+    stretches = seen.stretches[run["job_id"]]
+    rules = [each.definition.misfire for each in stretches if each.begin <= to_ms and from_ms <= each.end]
+    wrongs = [_wrong_by_rule(stretch, run, final, rule, to_ms) for rule in rules]
+    return None if None in wrongs else wrongs[0]
+
+
+def _wrong_by_rule(stretch: Stretch, run: Row, final: Row, rule: MisfireRule, at_ms: int) -> str | None:
+    if final["state"] == "merged" and rule.policy != "latest":
+        return f"the misfire policy is {rule.policy}"
     following = stretch.following(run["scheduled_for_ms"])
-    grace_ms = seen.definitions[run["job_id"]].misfire.grace_ms
     due_ms = run["run_after_ms"]
-    if run["created_ms"] > due_ms + grace_ms:
+    if run["created_ms"] > due_ms + rule.grace_ms:
         return "it was late when it was planned: it had its answer"
-    earliest_ms = due_ms + min(grace_ms, 2_000 if following is None else stretch.start(following) - due_ms)
+    earliest_ms = due_ms + min(rule.grace_ms, 2_000 if following is None else stretch.start(following) - due_ms)
     return None if at_ms >= min(earliest_ms, due_ms + 2_000) else "it was not late"
 
 

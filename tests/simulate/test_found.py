@@ -90,6 +90,13 @@ def test_a_tick_does_not_overlap_one_that_is_planned_after_it() -> None:
     assert judged(scenario, World(scenario).run()) == []
 
 
+def test_a_tick_is_late_by_the_rule_that_held_then() -> None:
+    """It was planned within its grace of a minute and nobody was there to start it, so it was skipped. Then somebody
+    made the grace shorter, and the law judged it by that."""
+    scenario = drawn(1355)
+    assert judged(scenario, World(scenario).run()) == []
+
+
 def test_who_stands_in_line_behind_a_run_that_waits_is_not_stuck() -> None:
     """The first run of a queue waited for its handler, the others for the first. The sweep called them stuck, let them
     be looked at and wrote an event, every time."""
