@@ -19,6 +19,9 @@ def ndjson(ctx: Any, value: Any) -> bytes:
 
 
 @schemathesis.hook
-def filter_path_parameters(context: Any, path_parameters: Any) -> bool:
-    """With its key revoked every answer would be the same 401."""
-    return os.environ.get(OWN) not in (path_parameters or {}).values()
+def before_call(context: Any, case: Any, kwargs: Any) -> None:
+    """With its key revoked every answer would be the same 401. It finds its key in lists, too, and follows that."""
+    own = os.environ.get(OWN)
+    for name, value in (case.path_parameters or {}).items():
+        if value == own:
+            case.path_parameters[name] = "nobody"

@@ -2,8 +2,10 @@
 lost and nothing is done twice."""
 
 import asyncio
+import os
 import sqlite3
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
@@ -16,8 +18,6 @@ import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from fleetcron.store import migrations
-from fleetcron.store.migrations import known
-from fleetcron.store.statements import ENGINES
 from tests.faults.nursery import ROOT, Nursery, nursery
 from tests.faults.work_fleet import COMMANDS, LOAD, Siege, create, rows_of
 from tests.faults.work_stage import Sieges
@@ -87,15 +87,17 @@ class Probe:
         self.longest_s = max(self.longest_s, monotonic() - began)
 
 
-def rolled(siege: Siege, older: Nursery, newer: Nursery, migrations_then: int | None = None) -> Probe:
-    """Two old nodes are replaced by two new ones, the first of which changes the tables under work. `migrations_then`
-    is how many the old ones know."""
+def rolled(siege: Siege, older: Nursery, newer: Nursery, then: "Older | None" = None) -> Probe:
+    """Two old nodes are replaced by two new ones, the first of which changes the tables under work. `then` is the code
+    that makes the tables and the jobs, if it is not ours."""
     probe = Probe(siege.url)
 
     async def scenario() -> None:
         siege.cradle = older
-        with patch.object(migrations, "known", lambda engine: known(engine)[:migrations_then]):
+        if then is None:
             await create(siege.url, [*LOAD, *COMMANDS])
+        else:
+            then.create(siege.url)
         old = [siege.survivor(f"old-{number}", isolation="inline", slots=4) for number in range(2)]
         for member in old:
             await siege.begun(2, node=member.name)
@@ -138,11 +140,23 @@ def test_a_newer_version_changes_the_tables_under_work(
     assert len({row["program"] for row in found}) == 2
 
 
+_CREATE: Final = """
+import asyncio, sys
+from tests.faults.work_fleet import COMMANDS, LOAD, create
+asyncio.run(create(sys.argv[1], [*LOAD, *COMMANDS]))
+"""
+
+
 @dataclass
 class Older:
     commit: str
     cradle: Nursery
-    migrations: int
+    folder: Path
+
+    def create(self, url: str) -> None:
+        path = os.pathsep.join([str(self.folder / "src"), str(self.folder)])
+        environment = {**os.environ, "PYTHONPATH": path}
+        subprocess.run([sys.executable, "-c", _CREATE, url], cwd=self.folder, env=environment, check=True)
 
 
 @pytest.fixture(scope="session")
@@ -155,7 +169,7 @@ def oldest(guard: Guard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[O
     archive = subprocess.run(["git", "archive", commit, "src", "tests"], cwd=ROOT, check=True, capture_output=True)
     subprocess.run(["tar", "-x"], cwd=folder, input=archive.stdout, check=True)
     with nursery(guard, folder, "tests.faults.work_node", waits=False, root=folder) as found:
-        yield Older(commit[:8], found, len(tracked(commit)) // len(ENGINES))
+        yield Older(commit[:8], found, folder)
 
 
 def fitting(most: int = 200) -> Iterator[str]:
@@ -194,7 +208,7 @@ def test_deploys_from_an_older_version(
     suite.notes = [f"from the code of commit {oldest.commit} to this one with one more migration"]
     for _ in suite.rounds(ROLLS):
         with sieges.begun() as siege:
-            probe = rolled(siege, oldest.cradle, newer, oldest.migrations)
+            probe = rolled(siege, oldest.cradle, newer, oldest)
             suite.over({"deploy": 1, "migration under load": 1}, siege.judged())
             check(siege, probe)
     suite.check()
