@@ -27,7 +27,7 @@ SLOTS = 20
 HANDLER_S = 0.01
 HOUR_MS = 3_600_000
 _WARM_S = 3.0
-_LOOK_S = 0.5
+_LOOK_S = 2.0  # a look counts all runs, which takes a core for some 10 ms
 _ROOT = Path(__file__).parent.parent
 
 

@@ -254,5 +254,31 @@ def test_a_worker_finds_what_is_planned_ahead_without_a_hint() -> None:
     assert {row["state"] for row in record.tables["runs"]} == {"succeeded"}
 
 
+def test_what_is_caught_up_does_not_wait_for_itself() -> None:
+    """All the room for catch-up was taken by runs that waited for another job, whose own missed ticks waited for room.
+    Nobody ever went on. The same with runs that wait for a handler that nobody has."""
+    rule = MisfireRule("all")
+    jobs = [
+        job("a-late", 20, misfire=rule, depends_on=("upstream",)),
+        job("b-unknown", 20, LATE_HANDLER, misfire=rule),
+        job("upstream", 20, misfire=rule),
+    ]
+    for room in ("2", "5"):
+        scenario = small(*jobs, minutes=8)
+        scenario = replace(scenario, settings=scenario.settings | {"scheduler.catch_up_room": room})
+
+        async def script(world: World) -> None:
+            for each in jobs:
+                await world.people.desk.pause("default", each.name)
+            await asyncio.sleep(170)
+            for each in jobs:  # in this order their gaps are decided
+                await world.people.desk.resume("default", each.name, "all")
+
+        record = played(scenario, script)
+        caught_up = [row for row in record.tables["runs"] if row["lane"] == "catchup"]
+        assert len(caught_up) >= 3 * 8
+        assert {row["state"] for row in caught_up} == {"succeeded"}
+
+
 def _never(*facts: object) -> Transition:
     raise AssertionError(facts)

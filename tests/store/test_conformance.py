@@ -29,6 +29,7 @@ from fleetcron.store.history import Span
 from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.migrations import migrate, require_current, status
 from fleetcron.store.nodes import Node
+from fleetcron.store.queue import Promoted
 from fleetcron.store.shards import set_shards
 from fleetcron.store.statements import Statements
 from fleetcron.store.store import Store
@@ -47,6 +48,7 @@ from tests.store import (
     check_work,
 )
 from tests.store.engines import ALL, DatabaseClock, hand_cranked
+from tests.store.handwork import rank
 
 NOW = 1_800_000_000_000  # 2027-01-15 08:00:00 UTC
 MINUTE, HOUR = 60_000, 3_600_000
@@ -230,6 +232,32 @@ async def gaps_shrink_and_close(w: World) -> None:
     assert (done.value.gaps, done.value.runs, done.value.conflicts) == (1, 0, 1)  # that run exists already
     assert (await w.store.gaps.open(w.held, 10, 10)).gaps == ()
     assert await w.runs() == [(-9, "catchup", 1)]
+
+
+@check
+async def without_room_only_who_has_nothing_on_its_way(w: World) -> None:
+    """S2-20, S1-20: what fills the room may wait for somebody who waits for room."""
+    ids = {name: await w.define(name, misfire=MisfireRule("all")) for name in "ab"}
+    gap = Gap(NOW - HOUR, NOW, "outage")
+    await w.advance(Move(await w.group(), Position(NOW + 1), NOW + MINUTE, gap=gap))
+    found = {each.job_id: each for each in (await w.store.gaps.open(w.held, 10, 2)).gaps}
+    runs = [Forecast(NOW - n, NOW - n, "catchup") for n in (3, 2, 1)]
+    rest = replace(gap, noticed_ms=NOW, trimmed=True)
+    settled = [Settled(found[ids["a"]], runs[:2], [], rest), Settled(found[ids["b"]], [], [], rest)]
+    assert isinstance(await w.store.gaps.settle(w.held, settled, epoch=1, now_ms=NOW), Ok)
+
+    async def opened(room: int, beside: int) -> list[str]:
+        return [each.job_id for each in (await w.store.gaps.open(w.held, 10, room, beside=beside)).gaps]
+
+    assert await opened(2, 0) == []
+    assert await opened(2, 5) == [ids["b"]]  # a has two on their way
+    assert sorted(await opened(9, 5)) == sorted(ids.values())
+    assert len(await opened(9, 1)) == 2  # a bound for those beside the room, not for the others
+    [b] = (await w.store.gaps.open(w.held, 10, 2, beside=5)).gaps
+    assert isinstance(await w.store.gaps.settle(w.held, [Settled(b, runs[2:], [], rest)], epoch=1, now_ms=NOW), Ok)
+    assert await opened(2, 5) == []
+    assert await w.store.queue.promote(0, 10, rank) == Ok(Promoted(3))
+    assert await opened(2, 5) == []  # they are in the queue now
 
 
 # --- jobs

@@ -1,11 +1,15 @@
 """One round of deciding the past: outages under `all`, paused windows, what edits left behind. A step.
 
-Catch-up runs are created only as far as there is room for them, so that a long outage does not flood the store.
+Catch-up runs are created only as far as there is room for them, so that a long outage does not flood the store. But
+what fills the room may stay there: runs wait for another job, whose own missed ticks wait for room; or for a handler
+that nobody has; or for their next attempt. So now and then a job that has nothing on its way gets a few runs beside the
+room. Then whoever waits for another job waits for one that goes on, and nobody's catch-up waits for that of others.
 """
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fleetcron.model.shard import Held
 from fleetcron.policy.misfire import decide, lane_of
@@ -14,6 +18,9 @@ from fleetcron.scheduler.tick import MOST_ROWS
 from fleetcron.steps import step
 from fleetcron.store.gaps import Gaps, OpenGap, Settled
 from fleetcron.store.written import Ok, Refused, Unknown
+
+_BESIDE: Final = 100  # a job has this part of the room for itself; of 1,000 runs 10
+_MOST_BESIDE: Final = 10  # gaps of such jobs in one round: live jobs tick in this process
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +36,17 @@ class GapRound:
     is_full: bool = False  # there is no room now; whoever runs what is caught up makes some
 
 
-async def fill_gaps(gaps: Gaps, tables: Tables, held: Sequence[Held], *, room: int, rows: int = MOST_ROWS) -> GapRound:
-    """Decide open gaps, as many as one transaction takes and there is room for."""
-    found = await gaps.open(held, most=max(1, rows // 5), room=room)
+async def fill_gaps(
+    gaps: Gaps, tables: Tables, held: Sequence[Held], *, room: int, rows: int = MOST_ROWS, beside: bool = False
+) -> GapRound:
+    """Decide open gaps, as many as one transaction takes and there is room for. `beside`: if there is none, give some
+    runs to jobs that have nothing on its way."""
+    found = await gaps.open(held, most=max(1, rows // 5), room=room, beside=_MOST_BESIDE if beside else 0)
     is_full = room > 0 and found.room == 0
     if not found.gaps:
         return GapRound(is_full=is_full)
     left = min(found.room, rows)
+    few = max(1, room // _BESIDE) if beside and is_full else 0
     by_epoch: dict[int, dict[int, None]] = {}
     for each in found.gaps:
         by_epoch.setdefault(each.almanac, {})[each.timing_id] = None
@@ -44,7 +55,7 @@ async def fill_gaps(gaps: Gaps, tables: Tables, held: Sequence[Held], *, room: i
     written_rows = 0
     for each in found.gaps:
         timing, timetable = known[each.almanac][each.timing_id]
-        own = rows if lane_of(timing, each.gap) == "live" else left  # the room is for the catch-up lane alone
+        own = rows if lane_of(timing, each.gap) == "live" else max(left, few)  # the room is for the catch-up lane alone
         if own == 0 and each.gap.trimmed:
             continue  # it waits for room
         await asyncio.sleep(0)  # a worker in this process may have something to start
@@ -63,7 +74,9 @@ async def fill_gaps(gaps: Gaps, tables: Tables, held: Sequence[Held], *, room: i
     match await gaps.settle(held, settled, epoch=found.epoch, now_ms=found.now_ms):
         case Ok(done):
             more = done.gaps > 0 and (waiting > 0 or any(s.rest for s in settled))
-            return GapRound(done.gaps, done.runs, done.conflicts, done.answered, more=more, waiting=waiting)
+            return GapRound(
+                done.gaps, done.runs, done.conflicts, done.answered, more=more, waiting=waiting, is_full=is_full
+            )
         case Refused(reason):
             return GapRound(refused=reason)
         case Unknown(why):

@@ -26,6 +26,7 @@ from fleetcron.store.store import Store
 log = logging.getLogger(__name__)
 
 _FULL_MS = 100  # so often it is asked whether there is room again for what is caught up
+_BESIDE_MS = 1_000  # and so often who has nothing on its way meanwhile: that looks at all who wait
 _LONGEST_BACKOFF_MS = 2_000  # a store that is back is to be noticed within 5 s, a round included
 # In a burst the shards are planned on two connections: 100,000 runs in 1.0 s instead of 1.6 s on two cores.
 LANES = 2
@@ -72,6 +73,7 @@ class Scheduler:
         self._told: set[str] = set()  # why planning waits, as far as it was said
         self._unknown: str | None = None  # why the last round does not know what became of its plan
         self._busy = False
+        self._beside_ms = 0  # when jobs got runs beside the room, by the database's clock
         self.health = Health()
         self.wake = asyncio.Event()  # set by whoever knows that there may be something to do
 
@@ -88,9 +90,17 @@ class Scheduler:
             return self._idle_ms
         done = await self._tick(held)
         self._count(done)  # before the gaps: a store that goes away now takes nothing back
+        beside = not 0 <= done.now_ms - self._beside_ms < _BESIDE_MS
         filled = await fill_gaps(
-            self._store.gaps, self._tables, held, room=self._config.catch_up_room, rows=self._config.batch_rows
+            self._store.gaps,
+            self._tables,
+            held,
+            room=self._config.catch_up_room,
+            rows=self._config.batch_rows,
+            beside=beside,
         )
+        if beside and filled.is_full:
+            self._beside_ms = done.now_ms
         self._count(filled)
         self._unknown = done.unknown or filled.unknown
         if done.more or filled.more or done.refused or filled.refused:

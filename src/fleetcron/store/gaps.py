@@ -59,8 +59,9 @@ class Gaps:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def open(self, held: Sequence[Held], most: int, room: int) -> OpenGaps:
-        """The gaps of these shards that are to be decided, the oldest first."""
+    async def open(self, held: Sequence[Held], most: int, room: int, *, beside: int = 0) -> OpenGaps:
+        """The gaps of these shards that are to be decided, the oldest first. `beside`: if there is no room, also those
+        of jobs that have nothing to catch up on its way, so many in all."""
 
         def script() -> Script[OpenGaps]:
             [facts] = yield "fleet_now", {}
@@ -68,7 +69,8 @@ class Gaps:
             left = room - busy["runs"]
             if left < room // _SHARE:  # to decide a gap costs the same for one of its ticks and for a hundred
                 left = 0
-            found = yield "gaps_open", {"held": held_rows(held), "most": most, "room": left}
+            few = min(most, beside) if beside and not left else most
+            found = yield "gaps_open", {"held": held_rows(held), "most": few, "room": left, "beside": beside}
             return OpenGaps(facts["now_ms"], facts["epoch"], tuple(map(_gap_of, found)), max(0, left))
 
         return await self._engine.read(script)
