@@ -231,6 +231,10 @@ def test_catch_up_waits_for_room_and_nobody_waits_behind_it() -> None:
                 lines = await f.store.history.runs(Span(), limit=1000)
                 return Counter(line.name for line in lines if line.run.lane == "catchup")
 
+            assert sorted((await caught_up()).values()) == [20, 100]
+            await f.clock.set(NOW + 5 * HOUR + 1_000)
+            while await scheduler.step() <= 1:
+                pass
             # who would have nothing at all has a hundredth of the room for itself
             assert sorted((await caught_up()).values()) == [1, 20, 100]
             await f.desk.resume("default", "paused", "skip")

@@ -24,7 +24,7 @@ from fleetcron.scheduler.desk import Desk
 from fleetcron.scheduler.tables import Tables
 from fleetcron.store.almanac import Affected, Rewind, Table
 from fleetcron.store.cursors import Advanced, Group, Move
-from fleetcron.store.gaps import Settled
+from fleetcron.store.gaps import Beside, Settled
 from fleetcron.store.history import Span
 from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.migrations import migrate, require_current, status
@@ -246,18 +246,38 @@ async def without_room_only_who_has_nothing_on_its_way(w: World) -> None:
     settled = [Settled(found[ids["a"]], runs[:2], [], rest), Settled(found[ids["b"]], [], [], rest)]
     assert isinstance(await w.store.gaps.settle(w.held, settled, epoch=1, now_ms=NOW), Ok)
 
-    async def opened(room: int, beside: int) -> list[str]:
+    async def opened(room: int, beside: Beside | None) -> list[str]:
         return [each.job_id for each in (await w.store.gaps.open(w.held, 10, room, beside=beside)).gaps]
 
-    assert await opened(2, 0) == []
-    assert await opened(2, 5) == [ids["b"]]  # a has two on their way
-    assert sorted(await opened(9, 5)) == sorted(ids.values())
-    assert len(await opened(9, 1)) == 2  # a bound for those beside the room, not for the others
-    [b] = (await w.store.gaps.open(w.held, 10, 2, beside=5)).gaps
+    assert await opened(2, None) == []
+    assert await opened(2, Beside(5)) == [ids["b"]]  # a has two on their way
+    assert sorted(await opened(9, Beside(1))) == sorted(ids.values())  # no bound where there is room
+    [b] = (await w.store.gaps.open(w.held, 10, 2, beside=Beside(5))).gaps
     assert isinstance(await w.store.gaps.settle(w.held, [Settled(b, runs[2:], [], rest)], epoch=1, now_ms=NOW), Ok)
-    assert await opened(2, 5) == []
+    assert await opened(2, Beside(5)) == []
     assert await w.store.queue.promote(0, 10, rank) == Ok(Promoted(3))
-    assert await opened(2, 5) == []  # they are in the queue now
+    assert await opened(2, Beside(5)) == []  # they are in the queue now
+
+
+@check
+async def who_gets_something_beside_the_room_takes_turns(w: World) -> None:
+    for name in ("a", "b", "c", "full"):
+        await w.define(name, misfire=MisfireRule("all"))
+    gap = Gap(NOW - HOUR, NOW, "outage")
+    await w.advance(Move(await w.group(), Position(NOW + 1), NOW + MINUTE, gap=gap))
+    found = (await w.store.gaps.open(w.held, 10, 9)).gaps
+    rest = replace(gap, noticed_ms=NOW, trimmed=True)
+    runs = [Forecast(NOW - 1, NOW - 1, "catchup")]
+    settled = [Settled(each, runs if each is found[-1] else [], [], rest) for each in found]
+    assert isinstance(await w.store.gaps.settle(w.held, settled, epoch=1, now_ms=NOW), Ok)
+    first, second, third = (each.gap_id for each in found[:-1])
+
+    async def next_after(gap_id: int) -> list[int]:
+        return [each.gap_id for each in (await w.store.gaps.open(w.held, 10, 1, beside=Beside(2, gap_id))).gaps]
+
+    assert await next_after(0) == [first, second]
+    assert await next_after(second) == [third, first]
+    assert await next_after(third) == [first, second]
 
 
 # --- jobs

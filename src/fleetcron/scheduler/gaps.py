@@ -8,7 +8,7 @@ room. Then whoever waits for another job waits for one that goes on, and nobody'
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetcron.model.shard import Held
@@ -16,11 +16,10 @@ from fleetcron.policy.misfire import decide, lane_of
 from fleetcron.scheduler.tables import Tables
 from fleetcron.scheduler.tick import MOST_ROWS
 from fleetcron.steps import step
-from fleetcron.store.gaps import Gaps, OpenGap, Settled
+from fleetcron.store.gaps import Beside, Gaps, OpenGap, Settled
 from fleetcron.store.written import Ok, Refused, Unknown
 
-_BESIDE: Final = 100  # a job has this part of the room for itself; of 1,000 runs 10
-_MOST_BESIDE: Final = 10  # gaps of such jobs in one round: live jobs tick in this process
+_PART: Final = 100  # a job has this part of the room for itself; of 1,000 runs 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +33,19 @@ class GapRound:
     more: bool = False
     waiting: int = 0  # gaps that wait for room
     is_full: bool = False  # there is no room now; whoever runs what is caught up makes some
+    last_id: int | None = None  # the last gap that was decided about
 
 
 async def fill_gaps(
-    gaps: Gaps, tables: Tables, held: Sequence[Held], *, room: int, rows: int = MOST_ROWS, beside: bool = False
+    gaps: Gaps, tables: Tables, held: Sequence[Held], *, room: int, rows: int = MOST_ROWS, beside: Beside | None = None
 ) -> GapRound:
-    """Decide open gaps, as many as one transaction takes and there is room for. `beside`: if there is none, give some
-    runs to jobs that have nothing on its way."""
-    found = await gaps.open(held, most=max(1, rows // 5), room=room, beside=_MOST_BESIDE if beside else 0)
+    """Decide open gaps, as many as one transaction takes and there is room for; if there is none, those `beside`."""
+    found = await gaps.open(held, most=max(1, rows // 5), room=room, beside=beside)
     is_full = room > 0 and found.room == 0
     if not found.gaps:
         return GapRound(is_full=is_full)
     left = min(found.room, rows)
-    few = max(1, room // _BESIDE) if beside and is_full else 0
+    few = max(1, room // _PART) if beside is not None and is_full else 0
     by_epoch: dict[int, dict[int, None]] = {}
     for each in found.gaps:
         by_epoch.setdefault(each.almanac, {})[each.timing_id] = None
@@ -55,7 +54,9 @@ async def fill_gaps(
     written_rows = 0
     for each in found.gaps:
         timing, timetable = known[each.almanac][each.timing_id]
-        own = rows if lane_of(timing, each.gap) == "live" else max(left, few)  # the room is for the catch-up lane alone
+        own = max(left, few if each.gap.trimmed else 0)
+        if lane_of(timing, each.gap) == "live":  # the room is for the catch-up lane alone
+            own = rows
         if own == 0 and each.gap.trimmed:
             continue  # it waits for room
         await asyncio.sleep(0)  # a worker in this process may have something to start
@@ -74,9 +75,8 @@ async def fill_gaps(
     match await gaps.settle(held, settled, epoch=found.epoch, now_ms=found.now_ms):
         case Ok(done):
             more = done.gaps > 0 and (waiting > 0 or any(s.rest for s in settled))
-            return GapRound(
-                done.gaps, done.runs, done.conflicts, done.answered, more=more, waiting=waiting, is_full=is_full
-            )
+            filled = GapRound(done.gaps, done.runs, done.conflicts, done.answered)
+            return replace(filled, more=more, waiting=waiting, is_full=is_full, last_id=settled[-1].of.gap_id)
         case Refused(reason):
             return GapRound(refused=reason)
         case Unknown(why):

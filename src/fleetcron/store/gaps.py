@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from fleetcron.events import Event
 from fleetcron.model.answer import Answer, Forecast, Gap
@@ -27,6 +27,13 @@ class OpenGap:
     timing_id: int
     almanac: int
     gap: Gap
+
+
+class Beside(NamedTuple):
+    """Which jobs get something although there is no room: so many, those whose gaps come after a certain one first."""
+
+    most: int
+    after_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +66,9 @@ class Gaps:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def open(self, held: Sequence[Held], most: int, room: int, *, beside: int = 0) -> OpenGaps:
-        """The gaps of these shards that are to be decided, the oldest first. `beside`: if there is no room, also those
-        of jobs that have nothing to catch up on its way, so many in all."""
+    async def open(self, held: Sequence[Held], most: int, room: int, *, beside: Beside | None = None) -> OpenGaps:
+        """The gaps of these shards that are to be decided, the oldest first. `beside`: if there is no room, also some
+        of jobs that have nothing to catch up on its way."""
 
         def script() -> Script[OpenGaps]:
             [facts] = yield "fleet_now", {}
@@ -69,8 +76,10 @@ class Gaps:
             left = room - busy["runs"]
             if left < room // _SHARE:  # to decide a gap costs the same for one of its ticks and for a hundred
                 left = 0
-            few = min(most, beside) if beside and not left else most
-            found = yield "gaps_open", {"held": held_rows(held), "most": few, "room": left, "beside": beside}
+            call = {"held": held_rows(held)}
+            found = yield "gaps_open", {**call, "most": most, "room": left}
+            if not left and beside is not None:
+                found += yield "gaps_beside", {**call, **beside._asdict()}
             return OpenGaps(facts["now_ms"], facts["epoch"], tuple(map(_gap_of, found)), max(0, left))
 
         return await self._engine.read(script)

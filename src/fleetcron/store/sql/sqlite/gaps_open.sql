@@ -1,5 +1,4 @@
--- The gaps of these shards that are to be decided, oldest first; without room not those that only wait for it, unless
--- their jobs are asked for that have nothing to catch up on its way.
+-- The gaps of these shards that are to be decided, oldest first; without room not those that only wait for it.
 SELECT g.gap_id, g.job_id, g.from_ms, g.to_ms, g.cause, g.policy, g.revision, g.timing_id, g.almanac, g.noticed_ms,
     g.trimmed
 FROM (
@@ -7,9 +6,6 @@ FROM (
     FROM json_each(:held)
 ) AS n
 JOIN gaps AS g ON g.region = n.region AND g.shard = n.shard AND g.noticed_ms IS NOT NULL
-WHERE g.trimmed = 0 OR CAST(:room AS BIGINT) > 0 OR (CAST(:beside AS BIGINT) > 0 AND g.job_id NOT IN (
-    SELECT job_id FROM upcoming WHERE lane = 'catchup'
-    UNION ALL
-    SELECT job_id FROM queue WHERE lane = 'catchup'))
+WHERE g.trimmed = 0 OR CAST(:room AS BIGINT) > 0
 ORDER BY g.gap_id
 LIMIT :most
