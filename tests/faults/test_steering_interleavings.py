@@ -327,8 +327,9 @@ def test_one_key_is_one_run(scene: Scene) -> None:
     assert row["ways"] == 1
 
 
-def test_a_job_that_is_being_cancelled_is_not_triggered(scene: Scene) -> None:
-    """Whoever comes second waits for the first one, and sees what it did."""
+def test_a_job_is_triggered_while_it_is_being_cancelled(scene: Scene) -> None:
+    """Nobody waits for the other. Whoever asks before the end of the job is committed gets a run that ends with it;
+    whoever asks after it is refused."""
 
     async def end_job(_scene: Scene, actor: Actor) -> Any:
         return (await Desk(actor.store, actor="test", shards=SHARDS).cancel("default", "a")).done
@@ -336,10 +337,17 @@ def test_a_job_that_is_being_cancelled_is_not_triggered(scene: Scene) -> None:
     async def trigger(_scene: Scene, actor: Actor) -> Any:
         return await actor.store.steering.trigger(("default", "a"), None, actor="bob", key="late")
 
+    async def trigger_again(_scene: Scene, actor: Actor) -> Any:
+        return await actor.store.steering.trigger(("default", "a"), None, actor="bob", key="later")
+
     WRITTEN[end_job] = "amend.written"
-    _, said = both(scene, end_job, trigger)
-    assert said == Refused("default/a is cancelled: it never runs again")
-    assert scene.fetch("SELECT FROM runs WHERE asked_key = 'late'") == []
+    done, said = both(scene, end_job, trigger)
+    scene.run_id = ok(said).run_id
+    assert done == "cancelled"
+    assert scene.now(scene.hands[scene.first].take()) == {}
+    scene.check()
+    assert scene.place()["state"] == "cancelled"
+    assert scene.now(trigger_again(scene, scene.first)) == Refused("default/a is cancelled: it never runs again")
 
 
 def test_a_forecast_is_cancelled_or_taken_back(scene: Scene) -> None:

@@ -169,7 +169,7 @@ def _trigger(
 ) -> Script[Triggered | Refused]:
     step("trigger.begin")
     job_id, (tenant, name) = (wanted, (None, None)) if isinstance(wanted, str) else (None, wanted)
-    found = yield "jobs_hold", {"job_id": job_id, "tenant": tenant, "name": name}
+    found = yield "jobs_asked", {"job_id": job_id, "tenant": tenant, "name": name}
     if not found:
         return Refused(f"there is no job {job_id or f'{name} of tenant {tenant}'}")
     [job] = found
