@@ -137,6 +137,7 @@ def _take(wish: Claim, choose: Choose, begin: Row) -> Script[Taken]:
     claimed = parked = closed = 0
     cancels: dict[int, str] = {}
     opened: set[str] = set()
+    reached: dict[tuple[Lane, int], int] = {}
     more = False
     for _ in range(_PASSES):
         candidates, is_all = yield from _candidates(wish, room, now_ms)
@@ -154,6 +155,8 @@ def _take(wish: Claim, choose: Choose, begin: Row) -> Script[Taken]:
         closed += len(choice.closes)
         cancels |= choice.cancels
         opened |= done.opened
+        for queue, rank in choice.reached.items():
+            reached[queue] = max(rank, reached.get(queue, rank))
         passed = bool(choice.parks or choice.closes or (done.held and room.all > 0))
         more = wish.pool in done.opened or choice.undecided or len(done.held) < len(choice.claims)
         more |= passed and not is_all  # what stood behind those that had to wait comes next
@@ -161,6 +164,8 @@ def _take(wish: Claim, choose: Choose, begin: Row) -> Script[Taken]:
             more = yield from pull(wish.pool, limits, room.all, room.catchup, now_ms)
         if not more or locked:
             break
+    if reached:  # once, and in the order of all: whoever queues runs meanwhile writes the same rows
+        yield "shares_write", {"rows": _share_rows(wish.pool, reached)}
     if closed or opened - {wish.pool}:
         yield "notify", {"topic": "work"}
     if cancels:
@@ -339,12 +344,14 @@ def _hold(wish: Claim, facts: Facts, choice: Choice, now_ms: int) -> Script[list
         again = [row["run_id"] for row in (yield "leases_retake", call | {"ids": ids(rested)})]
         yield "queue_delete", {"ids": ids(again)}
         held += again
-    reached = [
-        {"pool": wish.pool, "lane": lane, "priority": priority, "tenant": "", "rank": rank}
-        for (lane, priority), rank in choice.reached.items()
-    ]
-    yield "shares_write", {"rows": rows(reached)}
     return [known[run_id] for run_id in held]
+
+
+def _share_rows(pool: str, reached: Mapping[tuple[Lane, int], int]) -> str:
+    return rows(
+        {"pool": pool, "lane": lane, "priority": priority, "tenant": "", "rank": rank}
+        for (lane, priority), rank in sorted(reached.items())
+    )
 
 
 def _park_unknown(wish: Claim, now_ms: int) -> Script[None]:
