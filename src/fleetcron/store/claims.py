@@ -148,7 +148,8 @@ def _take(wish: Claim, choose: Choose, begin: Row) -> Script[Taken]:
             facts = yield from _facts(wish, candidates, room, limits, now_ms)
             choice = choose(facts)
             done = yield from _write(wish, facts, choice, now_ms)
-            locked = bool(facts.holders) or any(run.claim_key is not None for run in done.held)
+            mine = [*done.held, *(run for run in candidates if run.leased)]
+            locked = bool(facts.holders) or any(run.claim_key is not None for run in mine)
         room.fill(done.held, now_ms)
         claimed += len(done.held)
         parked += len(choice.parks)
@@ -186,10 +187,12 @@ def _candidates(wish: Claim, room: _Room, now_ms: int) -> Script[tuple[list[Queu
 
 def _facts(wish: Claim, candidates: Sequence[Queued], room: _Room, limits: Limits, now_ms: int) -> Script[Facts]:
     holders: dict[str, list[Holder]] = {}
-    keys = sorted({run.claim_key for run in candidates if run.claim_key is not None and not run.leased})
-    if keys:
+    keys = sorted({run.claim_key for run in candidates if run.claim_key is not None})
+    wanted = {run.claim_key for run in candidates if not run.leased}
+    if keys:  # also of runs that rest: whoever goes on with one has locked its lease in the order of all
         for row in (yield "leases_of_keys", {"keys": texts(keys)}):
-            holders.setdefault(row["claim_key"], []).append(_holder(row))
+            if row["claim_key"] in wanted:
+                holders.setdefault(row["claim_key"], []).append(_holder(row))
     previous = yield from _previous([run for run in candidates if run.overlap == "skip" and run.is_live_tick])
     earlier = yield from _earlier([run for run in candidates if run.overlap == "queue" and not run.leased])
     waiting = yield from _waiting([run for run in candidates if run.overlap in ("collapse", "cancel_previous")])

@@ -1,5 +1,5 @@
 -- Hold runs for the first time; they leave the queue. The unique key decides: only the returned ones are held. In the
--- order of the keys, so that claims of two pools do not wait for each other.
+-- order of the keys and slots, so that claims of two pools do not wait for each other.
 WITH held AS (
     INSERT INTO leases (run_id, attempt, node_id, batch, job_id, tenant, pool, type, lane, kind, due_ms, scheduled_for_ms,
         deadline_ms, overlap, claim_key, slot, claimed_ms, failures, losses, round)
@@ -8,7 +8,7 @@ WITH held AS (
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (run_id BIGINT, slot INTEGER)
     JOIN queue AS q ON q.run_id = n.run_id
     WHERE q.leased = 0
-    ORDER BY q.claim_key, q.run_id
+    ORDER BY q.claim_key, n.slot, q.run_id
     ON CONFLICT DO NOTHING
     RETURNING run_id
 )

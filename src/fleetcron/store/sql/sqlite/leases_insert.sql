@@ -6,7 +6,7 @@ SELECT q.run_id, q.attempt + 1, :node_id, :batch, q.job_id, q.tenant, q.pool, q.
 FROM (SELECT value ->> 'run_id' AS run_id, value ->> 'slot' AS slot FROM json_each(:rows)) AS n
 JOIN queue AS q ON q.run_id = n.run_id
 WHERE q.leased = 0
-ORDER BY q.claim_key, q.run_id
+ORDER BY q.claim_key, n.slot, q.run_id
 ON CONFLICT DO NOTHING;
 DELETE FROM queue
 WHERE run_id IN (SELECT value ->> 'run_id' FROM json_each(:rows)) AND leased = 0
