@@ -13,6 +13,7 @@ from fleetcron import Fleetcron, LeaseLost, fenced, guarded
 from fleetcron.app.running import settings
 from fleetcron.clock import SystemClock
 from fleetcron.errors import SchemaError, StoreError
+from fleetcron.executors.reports import Progress
 from fleetcron.scheduler.desk import Desk
 from fleetcron.store.migrations import migrate
 from fleetcron.store.store import Store
@@ -107,6 +108,65 @@ def test_it_commits_while_the_run_is_held_with_every_driver(postgres18_url: str)
                     async with guarded(ctx, connection):
                         await connection.execute("INSERT INTO written VALUES ('between')")
                 assert await written() == []
+
+    asyncio.run(scenario())
+
+
+def test_only_whoever_ends_the_attempt_waits_for_a_guard(postgres18_url: str) -> None:
+    """A handler has guarded its writes in a transaction that goes on. The next tick of its job is due and wants to know
+    who has the key; with it the whole pool would stand still."""
+
+    async def scenario() -> None:
+        async with held(postgres18_url) as (floor, run, outside), admin(postgres18_url) as connection:
+            await floor.define("other")
+            await floor.join("n2")
+            await floor.next_minute()
+            transaction = connection.transaction()
+            await transaction.start()
+            async with guarded(context(run), connection):
+                await connection.execute("INSERT INTO written VALUES ('guarded')")
+            assert [each.name for each in await floor.claim("n2")] == ["other"]
+            ok(await floor.store.workers.renew("n1", 3_600_000))
+            ok(await floor.store.output.append("n1", [], [Progress(run.run_id, run.attempt, 0.5, "half of it")]))
+
+            async def is_waiting() -> bool:
+                return bool(await outside.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+
+            ending = asyncio.create_task(floor.fail("n1", run))
+            await until(is_waiting)
+            await transaction.commit()
+            await ending
+            assert await outside.fetchval("SELECT what FROM written") == "guarded"
+            with pytest.raises(LeaseLost):
+                async with guarded(context(run), connection):
+                    pass
+
+    asyncio.run(scenario())
+
+
+def test_whoever_ends_the_attempt_first_is_waited_for(postgres18_url: str) -> None:
+    """The end is written and not committed when the handler asks: the run rests, and the row is the same."""
+
+    async def scenario() -> None:
+        async with held(postgres18_url) as (_, run, outside), admin(postgres18_url) as connection:
+            ending = outside.transaction()
+            await ending.start()
+            await outside.execute(f"SELECT FROM fleetcron.leases WHERE run_id = {run.run_id} FOR UPDATE")  # leases_mine
+            await outside.execute(f"UPDATE fleetcron.leases SET node_id = NULL WHERE run_id = {run.run_id}")
+
+            async def write() -> None:
+                async with guarded(context(run), connection):
+                    await connection.execute("INSERT INTO written VALUES ('late')")
+
+            async def is_waiting() -> bool:
+                return bool(await outside.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+
+            late = asyncio.create_task(write())
+            await until(is_waiting)
+            await ending.commit()
+            with pytest.raises(LeaseLost):
+                await late
+            assert await outside.fetchval("SELECT count(*) FROM written") == 0
 
     asyncio.run(scenario())
 

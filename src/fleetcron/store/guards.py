@@ -2,9 +2,9 @@
 
 `LeaseGuard`: the handler writes into the database that has fleetcron's tables too. At the end of its transaction the
 lease of the attempt is locked and looked at. Whoever would give the run to another worker waits for that lock, so the
-answer still holds when the transaction commits. It is not locked earlier: a handler that stands still with its
-transaction open must not keep the fleet from what its worker held. Between the lock and the commit there is nothing of
-the user's, and a session that stands still even there is ended by the server.
+answer still holds when the transaction commits; claims and renewals do not wait. It is not locked earlier: a handler
+that stands still with its transaction open must not keep the fleet from what its worker held. Between the lock and the
+commit there is nothing of the user's, and a session that stands still even there is ended by the server.
 
 `FenceGuard`: the database is elsewhere. A row for each run has the highest attempt that has written; a lower one is
 refused. It knows only who has written, not who holds the run: the newer attempt has to have been there first.
@@ -19,7 +19,6 @@ from fleetcron.errors import LeaseLost, StoreError
 from fleetcron.store.borrowed import borrow_driver, borrow_plain_driver
 from fleetcron.store.drivers import driver_of, plain_driver_of
 from fleetcron.store.engine import Row, Script
-from fleetcron.store.rows import ids
 
 _PATIENCE: Final = "SELECT set_config('idle_in_transaction_session_timeout', '5000', true)"
 _RAISE: Final = (
@@ -53,7 +52,7 @@ class LeaseGuard:
 
     def _require(self) -> Script[None]:
         """Between two attempts a lease has the number of the last one, and nobody who holds it."""
-        found = yield "leases_lock", {"ids": ids([self._run_id])}
+        found = yield "leases_guard", {"run_id": self._run_id}
         if not any(row["attempt"] == self._attempt and row["node_id"] is not None for row in found):
             raise LeaseLost(
                 f"attempt {self._attempt} of run {self._run_id} does not hold the run any more, by the leases in the "

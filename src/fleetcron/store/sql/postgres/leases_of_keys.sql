@@ -1,6 +1,7 @@
--- Who holds these keys. Locked: whoever parks behind a lease must know that its end will see them.
+-- Who holds these keys. Locked: whoever parks behind a lease must know that its end will see them. (NO KEY: a handler
+-- that guards its writes may keep its lease for seconds, and all claims of the pool would wait for it.)
 SELECT l.claim_key, l.slot, l.run_id, l.attempt, l.job_id, l.kind, l.lane, l.round, l.node_id, l.due_ms, l.cancel
 FROM leases AS l
 WHERE l.claim_key IN (SELECT value FROM jsonb_array_elements_text(CAST(:keys AS jsonb)) AS v (value))
 ORDER BY l.run_id
-FOR UPDATE OF l
+FOR NO KEY UPDATE OF l

@@ -5,7 +5,7 @@ WITH mine AS MATERIALIZED (
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (run_id BIGINT, attempt INTEGER, share DOUBLE PRECISION, note TEXT)
     JOIN leases AS l ON l.run_id = n.run_id AND l.attempt = n.attempt AND l.node_id = :node_id
     ORDER BY l.run_id
-    FOR UPDATE OF l
+    FOR NO KEY UPDATE OF l
 )
 UPDATE leases SET progress = mine.share, note = mine.note
 FROM mine
