@@ -9,10 +9,12 @@ import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from fleetcron.executors.reports import LogChunk, Progress
+from fleetcron.model.control import Wish
 from fleetcron.model.outcome import Failed, Fault
 from fleetcron.model.rules import MisfireRule
 from fleetcron.model.writing import misfire_document
 from fleetcron.policy.depends import LOOK_FIRST_MS
+from fleetcron.store import looking
 from fleetcron.store.written import Ok
 from tests.faults.actors import PATIENCE_S
 from tests.faults.scene import (
@@ -39,7 +41,8 @@ from tests.worker.shop import Job, Shop, settling
 
 
 @pytest.fixture
-def scene(store_template18: Template) -> Iterator[Scene]:
+def scene(store_template18: Template, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    monkeypatch.setattr(looking, "PAGE", 2)
     with store_template18.copy() as url, opened(url) as found:
         yield found
 
@@ -117,6 +120,21 @@ async def one_depends_on_the_other(shop: Shop) -> Mapping[str, Job]:
     return {"up": up, "down": down}
 
 
+def many_are_held_back(for_ms: int | None = None) -> Act:
+    """Five runs, more than two pages. The clock is at the end of the hold, if it has one."""
+
+    async def prepare(shop: Shop) -> Mapping[str, Job]:
+        jobs = {str(n): Job(n, overlap="allow", max_running=0) for n in range(1, 6)}
+        await queued(shop, jobs)
+        wish = Wish("pool", "p1", percent=0, for_ms=for_ms, reason="incident")
+        assert isinstance(await shop.store.controls.switch(wish, actor="ann"), Ok)
+        assert await shop.claimed("n1") == []
+        await shop.clock.advance(for_ms or 0)
+        return jobs
+
+    return prepare
+
+
 def ticks_that_nobody_queued(policy: Any) -> Act:
     """Three ticks were planned, and an hour has passed since; a fourth is due now."""
 
@@ -140,6 +158,10 @@ def ticks_that_nobody_queued(policy: Any) -> Act:
 async def forsake(shop: Shop) -> None:
     """A worker that begins anew gives up what it held."""
     await shop.store.workers.forsake("n1", settling(RULE))
+
+
+async def release(shop: Shop) -> None:
+    assert isinstance(await shop.store.controls.release("pool", "p1", actor="ann"), Ok)
 
 
 async def sweep(shop: Shop) -> None:
@@ -176,6 +198,10 @@ PAIRS: dict[str, tuple[Act, Act, Act]] = {
     "bury and forsake": (two_are_held, bury, forsake),
     "sweep and claim": (two_are_held, sweep, claim("n2")),
     "sweep and an end": (two_are_held, sweep, finish(1)),
+    "cancel and the release of a hold": (many_are_held_back(), cancel(2), release),
+    "cancel and a sweep after a hold": (many_are_held_back(1_000), cancel(2), sweep),
+    "claim and the release of a hold that is over": (many_are_held_back(1_000), claim("n2"), release),
+    "claim and a sweep after a hold": (many_are_held_back(1_000), claim("n2"), sweep),
     "progress and claim": (two_are_held, tell_progress, claim("n2")),
     "progress and ends": (two_are_held, tell_progress, finish_together(1, 2)),
     "progress and bury": (two_are_held, tell_progress, bury),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from zlib import crc32
 
 from fleetcron.model.rules import Lane, OverlapPolicy
 from fleetcron.model.run import RunKind
@@ -114,6 +115,10 @@ class Control(NamedTuple):
     retries: int | None  # attempts at most
     backoff: float  # delays are so many times longer
     until_ms: int | None
+
+    def lets_start(self, run_id: int) -> bool:
+        """Always the same for a run, and once let go it stays so while more and more are: a number from 0 to 99."""
+        return crc32(str(run_id).encode()) % 100 < self.percent
 
 
 class Cap(NamedTuple):

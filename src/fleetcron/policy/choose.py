@@ -9,7 +9,6 @@ then caps, keys and, last, the rate (so that nobody pays for a start that someth
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
-from zlib import crc32
 
 from fleetcron.model.queued import Choice, Close, Facts, Holder, Park, Queued
 from fleetcron.model.states import RunState
@@ -149,7 +148,7 @@ class _Chooser:
     def _held_back(self, run: Queued) -> Park | None:
         for control in self.facts.limits.controls:
             names = {"tenant": run.tenant, "type": run.type, "pool": run.pool}
-            if names[control.scope] == control.name and _share(run.run_id) >= control.percent:
+            if names[control.scope] == control.name and not control.lets_start(run.run_id):
                 return Park(run.run_id, "paused", f"{control.scope}:{control.name}", control.until_ms)
         return None
 
@@ -226,8 +225,3 @@ class _Chooser:
             self.left_out[close.run_id] = self.facts.now_ms if close.at_ms is None else close.at_ms
         if close.run_id in self.parked:  # it was parked a moment ago, and a newer one puts an end to it
             self.chosen.parks = [each for each in self.chosen.parks if each.run_id != close.run_id]
-
-
-def _share(run_id: int) -> int:
-    """A number from 0 to 99, always the same for a run: which runs go first when work is resumed gradually."""
-    return crc32(str(run_id).encode()) % 100

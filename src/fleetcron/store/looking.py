@@ -2,7 +2,8 @@
 
 A flood can leave a million runs at one gate. The transaction that changes the limit takes the first ones with it, more
 than any claim needs; the rest follows in transactions of their own. Pages go on after the last run, so a run that a
-claim parks again meanwhile (a control lets only a share of them start) is not met twice.
+claim parks again meanwhile (a control lets only a share of them start) is not met twice. If whoever does it dies
+between two pages, the sweep goes on (`forgotten`).
 """
 
 from collections.abc import Iterable, Sequence

@@ -15,7 +15,9 @@ from fleetcron.steps import step
 from fleetcron.store.closing import close_runs
 from fleetcron.store.engine import Engine, Script
 from fleetcron.store.events import note_all
+from fleetcron.store.forgotten import let_go
 from fleetcron.store.idempotency import forget_old
+from fleetcron.store.looking import Place
 from fleetcron.store.pings import forget_old_pings
 from fleetcron.store.rows import rows
 from fleetcron.store.sessions import forget_ended
@@ -32,7 +34,10 @@ class Swept:
     expired: int = 0  # could not start in time
     stuck: int = 0  # waited for a key that nobody held
     adrift: int = 0  # had no answer and stood nowhere
+    let_go: int = 0  # waited for something that does not hold them back any more; whoever changed it may be at it
     next_id: int = 0  # where the next sweep goes on
+    next_place: Place | None = None  # and there, among those that are parked
+    more: bool = False  # more of them are to be let go
     busy: bool = False  # somebody else sweeps
 
 
@@ -40,14 +45,14 @@ class Sweeping:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def sweep(self, after_id: int) -> Written[Swept]:
-        """`after_id` is what the last sweep said; 0 at first."""
+    async def sweep(self, after_id: int, after: Place | None = None) -> Written[Swept]:
+        """`after_id` and `after` are what the last sweep said (`next_id`, `next_place`); 0 and None at first."""
 
         def script() -> Script[Swept | Refused]:
             step("sweep.begin")
             [lock] = yield "work_try_lock", {"name": "sweep"}
             if not lock["got"]:
-                return Swept(next_id=after_id, busy=True)
+                return Swept(next_id=after_id, next_place=after, busy=True)
             yield from forget_ended()  # before any pool is locked: claims need not wait for these three
             yield from forget_old()
             yield from forget_old_pings()
@@ -61,8 +66,10 @@ class Sweeping:
                 detail = {"stuck": len(stuck), "adrift": adrift}
                 yield from note_all([Event("sweep_found", count=len(stuck) + adrift, detail=detail)])
                 yield "notify", {"topic": "work"}
+            # last: while it has these rows it waits for nobody. A claim that has its pool may wait for them.
+            parked = yield from let_go(after, now_ms)
             step("sweep.written")
-            return Swept(len(expired), len(stuck), adrift, next_id)
+            return Swept(len(expired), len(stuck), adrift, parked.runs, next_id, parked.after, parked.more)
 
         return await self._engine.write(script)
 

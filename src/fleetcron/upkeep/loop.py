@@ -7,6 +7,7 @@ from typing import Final
 
 from fleetcron.clock import Clock
 from fleetcron.errors import StoreError
+from fleetcron.store.looking import Place
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok
 from fleetcron.upkeep.lost import Settling, Watch, bury_lost
@@ -27,14 +28,17 @@ class Upkeep:
         self._clock = clock
         self._look_s = min(2.0, ttl_ms / 8000)
         self._turn = 0
+        self._has_more = False
         self._after_id = 0
+        self._after: Place | None = None
 
     async def step(self) -> None:
         await bury_lost(self._store, self._watch, self._settling, clock=self._clock, by=self._node_id)
-        if self._turn % _SWEEP_EVERY == 0:
-            match await self._store.sweeping.sweep(self._after_id):
+        if self._turn % _SWEEP_EVERY == 0 or self._has_more:
+            self._has_more = False
+            match await self._store.sweeping.sweep(self._after_id, self._after):
                 case Ok(done):
-                    self._after_id = done.next_id
+                    self._after_id, self._after, self._has_more = done.next_id, done.next_place, done.more
                     if done.stuck or done.adrift:
                         log.error("the sweep found %d stuck and %d adrift runs", done.stuck, done.adrift)
         self._turn += 1

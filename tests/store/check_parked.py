@@ -1,0 +1,123 @@
+"""Checks of the conformance suite about floods of runs that wait: they are looked at page by page, whoever dies."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from fleetcron import steps
+from fleetcron.model.control import Wish
+from fleetcron.store import forgotten, looking
+from fleetcron.store.sweeping import Swept
+from tests.store.check_limits import gates, ok, queue
+from tests.store.engines import change
+from tests.worker.shop import fetcher
+
+if TYPE_CHECKING:
+    from tests.store.test_conformance import World
+
+HOUR = 3_600_000
+Check = Callable[["World"], Awaitable[None]]
+CHECKS: dict[str, Check] = {}
+
+
+def check(function: Check) -> Check:
+    CHECKS[function.__name__] = function
+    return function
+
+
+@contextmanager
+def set_to(module: ModuleType, name: str, value: Any) -> Iterator[None]:
+    before = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
+
+
+class Killed(BaseException):
+    pass
+
+
+def _die(name: str) -> None:
+    if name == "limits.look":
+        raise Killed
+
+
+async def swept(w: "World") -> list[Swept]:
+    """As the upkeep does: until a round is over."""
+    found: list[Swept] = []
+    while not found or found[-1].more or found[-1].next_place is not None:
+        found.append(ok(await w.store.sweeping.sweep(0, found[-1].next_place if found else None)))
+    return found
+
+
+@check
+async def who_releases_a_hold_may_die_between_two_pages(w: "World") -> None:
+    """S3-105: the sweep goes on with the rest, a page each time."""
+    ok(await w.store.controls.switch(Wish("pool", "default", 0, reason="incident"), actor="ann"))
+    ok(await w.store.controls.switch(Wish("pool", "other", 0, reason="incident"), actor="ann"))
+    await queue(w.store, *[("paused", "pool:default")] * 8, ("paused", "pool:other"))
+    assert [each.let_go for each in await swept(w)] == [0]
+    with set_to(looking, "PAGE", 3):
+        steps.on_step(_die)
+        try:
+            await w.store.controls.release("pool", "default", actor="ann")
+        except Killed:
+            pass
+        finally:
+            steps.on_step(None)
+        assert await gates(w.store) == {"": 3, "paused": 6}
+        assert [(each.let_go, each.more) for each in await swept(w)] == [(3, True), (2, False)]
+    assert await gates(w.store) == {"": 8, "paused": 1}
+    assert "sweep_found" not in await w.kinds()  # nobody did anything wrong
+
+
+@check
+async def a_hold_that_was_loosened_lets_a_share_go(w: "World") -> None:
+    """Whoever did it has died before the first page. Of those that may start every one is found, whatever their place
+    is, and no other; also if somebody has given the hold an end by then."""
+    ok(await w.store.controls.switch(Wish("tenant", "acme", 0, reason="incident"), actor="ann"))
+    await queue(w.store, *[("paused", "tenant:acme")] * 30)
+    await change(w.store.engine, "UPDATE controls SET percent = 40")
+    [line] = (await w.store.controls.list()).controls
+    control = line.switched.control
+    with set_to(forgotten, "_SEEN", 7):
+        rounds = await swept(w)
+        assert len(rounds) == 5
+        assert [each.let_go for each in await swept(w)] == [0] * len(await swept(w))
+    found = await rows_of(w)
+    assert {run_id for run_id, gate in found.items() if gate is None} == {
+        run_id for run_id in found if control.lets_start(run_id)
+    }
+    assert 0 < sum(each.let_go for each in rounds) < len(found)
+    await change(w.store.engine, f"UPDATE controls SET until_ms = {w.clock.now_ms() + HOUR}")
+    await w.clock.advance(HOUR)
+    await swept(w)
+    assert await gates(w.store) == {"": 30}
+
+
+@check
+async def a_limit_that_is_gone_holds_nobody_back(w: "World") -> None:
+    """Claims let go who has room, as long as there is something to count; without any limit they count nothing."""
+    waiting = [("tenant", "acme"), ("rate", "acme"), ("quota_tenant", "default:acme"), ("quota_type", "default:export")]
+    await queue(w.store, *waiting)
+    await change(
+        w.store.engine,
+        "INSERT INTO tenants (tenant, weight, max_in_flight, rate_per_s, burst, max_payload, updated_ms)"
+        " VALUES ('acme', 1, 1, 1.0, 1, 1000, 0);"
+        """INSERT INTO pools VALUES ('default', NULL, 1, '{"export": 1}', 0)""",
+    )
+    assert [each.let_go for each in await swept(w)] == [0]
+    await change(w.store.engine, "UPDATE tenants SET rate_per_s = NULL; UPDATE pools SET per_tenant = NULL")
+    assert [each.let_go for each in await swept(w)] == [2]
+    assert await gates(w.store) == {"": 2, "tenant": 1, "quota_type": 1}
+    await change(w.store.engine, "DELETE FROM tenants; DELETE FROM pools")
+    assert [each.let_go for each in await swept(w)] == [2]
+    assert (await w.store.limits.tenant("acme")).usage.waiting == {"": 4}
+
+
+async def rows_of(w: "World") -> dict[int, str | None]:
+    [found] = await fetcher(w.store.engine)("SELECT run_id, gate FROM queue")
+    return {row["run_id"]: row["gate"] for row in found}
