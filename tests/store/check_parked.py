@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from fleetcron import steps
 from fleetcron.model.control import Wish
-from fleetcron.store import forgotten, looking
+from fleetcron.store import claims, forgotten, looking
 from fleetcron.store.sweeping import Swept
 from tests.store.check_limits import gates, ok, queue
 from tests.store.engines import change
-from tests.worker.shop import fetcher
+from tests.worker.shop import BEGIN_MS, Job, Shop, fetcher
 
 if TYPE_CHECKING:
     from tests.store.test_conformance import World
@@ -116,6 +116,36 @@ async def a_limit_that_is_gone_holds_nobody_back(w: "World") -> None:
     await change(w.store.engine, "DELETE FROM tenants; DELETE FROM pools")
     assert [each.let_go for each in await swept(w)] == [2]
     assert (await w.store.limits.tenant("acme")).usage.waiting == {"": 4}
+
+
+@check
+async def a_hold_that_ends_wakes_its_runs_page_by_page(w: "World") -> None:
+    """However many wait, a claim touches a page of them and says that there is more; a page that is full for the last
+    time costs one claim that finds nothing, and then there is rest. What has to wait for longer is not met again."""
+    shop = await Shop.open(w.store, w.clock)
+    job, other = Job(1, overlap="allow", max_running=0, type="x"), Job(2, overlap="allow", max_running=0, type="y")
+    await shop.define(job, other)
+    await shop.plan(job, *(BEGIN_MS - n for n in range(1, 10)))
+    await shop.promote()
+    await shop.join("n1", p1=9)
+    ok(await w.store.controls.switch(Wish("pool", "p1", 0, for_ms=HOUR, reason="incident"), actor="ann"))
+    assert await shop.claimed("n1") == []
+    ok(await w.store.controls.switch(Wish("type", "x", 0, for_ms=2 * HOUR, reason="incident"), actor="ann"))
+    await w.clock.advance(HOUR)
+    await shop.plan(other, BEGIN_MS + HOUR)
+    await shop.promote()
+    with set_to(claims, "PAGE", 3):
+        taken = [await shop.claim("n1") for _ in range(4)]
+        assert [(len(each.runs), each.parked, each.more) for each in taken] == [
+            (1, 3, True),
+            (0, 3, True),
+            (0, 3, True),
+            (0, 0, False),
+        ]
+        await w.clock.advance(HOUR)
+        taken = await shop.claim_all("n1")
+        assert [(len(each.runs), each.more) for each in taken] == [(3, True), (3, True), (3, True), (0, False)]
+    assert await shop.gates() == {}
 
 
 async def rows_of(w: "World") -> dict[int, str | None]:

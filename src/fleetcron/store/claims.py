@@ -30,6 +30,7 @@ from fleetcron.store.written import Refused, Written
 
 _PASSES: Final = 8  # how often one transaction reads the queue again because what it read had to wait
 _FOR_EVER: Final = 1 << 62
+PAGE: Final = 2_000  # parked runs that one claim touches: the whole pool waits for it
 # Whoever parked a run for want of a handler may know of it by now, and have told nobody: his request was lost or late.
 _LOOK_FOR_HANDLERS_MS: Final = 60_000
 _LINKS: Final = 16  # how far back it is asked what was before; whoever is further back counts as one that waits
@@ -128,8 +129,9 @@ class _Room:
 
 def _take(wish: Claim, choose: Choose, begin: Row) -> Script[Taken]:
     now_ms: int = begin["now_ms"]
-    if begin["woken"]:
-        yield "queue_wake", {"pool": wish.pool, "now_ms": now_ms}
+    goes_on = False  # there was a whole page of something, and the next claim has the next one
+    if begin["woken"]:  # whoever has to wait again is looked at later than now: the pages come to an end
+        goes_on = len((yield "queue_wake", {"pool": wish.pool, "now_ms": now_ms, "most": PAGE})) == PAGE
     if wish.lacks:
         yield from _park_unknown(wish, now_ms)
     limits, is_counted = (yield from limits_of(wish.pool, now_ms)) if begin["limited"] else (Limits(), False)
@@ -172,7 +174,7 @@ def _take(wish: Claim, choose: Choose, begin: Row) -> Script[Taken]:
     if cancels:
         yield "notify", {"topic": "cancels"}
     runs = (yield from _held(wish)) if claimed else ()
-    return Taken(now_ms, runs, parked, closed, cancels, more)
+    return Taken(now_ms, runs, parked, closed, cancels, more or goes_on)
 
 
 def _candidates(wish: Claim, room: _Room, now_ms: int) -> Script[tuple[list[Queued], bool]]:
