@@ -156,7 +156,7 @@ class Pair:
                 wish = {"room": 1, "catchup_room": 1, "lacks": ("python:m:g",)}
                 await self.claim(node, pool, wish, False)
         else:
-            await self._do("look_again", node, POOLS)
+            await self._do("look_again", node)
 
     # -- people
 

@@ -35,7 +35,7 @@ VERBS: Final[dict[str, Callable[[Store], Awaitable[Any]]]] = {
     "Workers.renew": lambda s: s.workers.renew("n1", 1000),
     "Workers.forsake": lambda s: s.workers.forsake("n1", settling(QUICK)),
     "Workers.lack": lambda s: s.workers.lack("n1", {"m:f": "no"}),
-    "Workers.look_again": lambda s: s.workers.look_again("n1", ["p1"]),
+    "Workers.look_again": lambda s: s.workers.look_again("n1"),
     "Workers.close_pools": lambda s: s.workers.close_pools("n1"),
     "Workers.leave": lambda s: s.workers.leave("n1"),
     "Workers.bury": lambda s: s.workers.bury(GHOST, settling(QUICK), gone=True, by="n2"),

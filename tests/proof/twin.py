@@ -224,8 +224,8 @@ class Twin:
     async def lack(self, node: str, handlers: Mapping[str, str]) -> Any:
         return await self.store.workers.lack(node, handlers)
 
-    async def look_again(self, node: str, pools: Sequence[str]) -> Any:
-        return await self.store.workers.look_again(node, pools)
+    async def look_again(self, node: str) -> Any:
+        return await self.store.workers.look_again(node)
 
     async def promote(self, ahead_ms: int, most: int) -> Any:
         return await self.store.queue.promote(ahead_ms, most, rank)

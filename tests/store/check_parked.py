@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from fleetcron import steps
 from fleetcron.model.control import Wish
-from fleetcron.store import claims, forgotten, looking
+from fleetcron.model.outcome import Failed, Fault
+from fleetcron.store import claims, forgotten, handlers, looking
 from fleetcron.store.sweeping import Swept
 from tests.store.check_limits import gates, ok, queue
 from tests.store.engines import change
@@ -146,6 +147,83 @@ async def a_hold_that_ends_wakes_its_runs_page_by_page(w: "World") -> None:
         taken = await shop.claim_all("n1")
         assert [(len(each.runs), each.more) for each in taken] == [(3, True), (3, True), (3, True), (0, False)]
     assert await shop.gates() == {}
+
+
+@check
+async def a_flood_without_a_handler_is_parked_page_by_page(w: "World") -> None:
+    """S1-24: nobody looks at all of them, and they stay where they are, minute after minute. Who has the handler takes
+    what he has room for, whenever he comes, and however it was that he got it."""
+    shop = await Shop.open(w.store, w.clock)
+    job, other = Job(1, overlap="allow", max_running=0, handler="mail"), Job(2, overlap="allow", max_running=0)
+    await shop.define(job, other)
+    await shop.plan(job, *(BEGIN_MS - 20 + n for n in range(8)))
+    await shop.plan(other, BEGIN_MS)
+    await shop.promote()
+    await shop.join("n1", p1=9)
+    ok(await w.store.workers.lack("n1", {"mail": "it is not here"}))
+    with set_to(handlers, "PAGE", 3):
+        taken = [await shop.claim("n1", lacks=("mail",)) for _ in range(3)]
+    assert [([run.run_id for run in each.runs], each.more) for each in taken] == [([9], True), ([], True), ([], False)]
+    assert list((await shop.gates()).values()) == ["handler mail"] * 8
+    await w.clock.advance(10 * HOUR)
+    assert (await shop.claim_all("n1", lacks=("mail",)))[-1].runs == ()
+    assert (await shop.store.queue.next_look(["p1"])).look_ms is None
+    await shop.join("n2", p2=9)
+    await shop.join("n3", p1=9)
+    assert (await shop.claim("n3", room=0)).runs == ()
+    assert list((await shop.gates()).values()) == ["handler mail"] * 8
+    with set_to(claims, "_SPARE", 1):
+        assert [run.run_id for run in (await shop.claim("n3", room=2)).runs] == [1, 2]
+        assert await shop.gates() == {3: None} | dict.fromkeys(range(4, 9), "handler mail")
+    # the one that had it not has it now, and its word of that is on its way
+    assert await shop.claimed("n1") == [3, 4, 5, 6, 7, 8]
+
+
+@check
+async def what_waits_for_a_handler_is_cancelled_with_its_job(w: "World") -> None:
+    """Also if it was parked before; and one that rests between two attempts gives its key back."""
+    shop = await Shop.open(w.store, w.clock)
+    parked, later, rests = (Job(n, overlap="queue", handler="mail") for n in (1, 2, 3))
+    await shop.define(parked, later, rests)
+    await shop.join("n1", p1=9)
+    await shop.plan(rests, BEGIN_MS)
+    await shop.promote()
+    assert await shop.claimed("n1") == [1]
+    await shop.finish("n1", 1, 1, Failed(Fault("broken")))
+    ok(await w.store.workers.lack("n1", {"mail": "it is not here any more"}))
+    await w.clock.advance(10_000)
+    await shop.plan(parked, BEGIN_MS + 1)
+    await shop.promote()
+    await shop.claim("n1", lacks=("mail",))
+    assert await shop.gates() == {1: "handler mail", 2: "handler mail"}
+    await shop.plan(later, BEGIN_MS + 2)
+    await shop.promote()
+    await change(w.store.engine, "UPDATE jobs SET deleted_ms = 1 WHERE name IN ('job-1', 'job-3')")
+    await change(w.store.engine, "UPDATE jobs SET state = 'cancelled' WHERE name = 'job-2'")
+    assert (await shop.claim("n1", lacks=("mail",))).closed == 1
+    assert [each.let_go for each in await swept(w)] == [2]
+    assert (await shop.claim("n1", lacks=("mail",))).closed == 2
+    assert (await shop.gates(), await shop.rows("SELECT run_id FROM leases")) == ({}, [])
+    found = await shop.rows("SELECT state, reason FROM runs ORDER BY run_id")
+    assert [(row["state"], row["reason"]) for row in found] == [
+        ("cancelled", "its job was deleted"),
+        ("cancelled", "its job was deleted"),
+        ("cancelled", "its job was cancelled"),
+    ]
+
+
+@check
+async def many_of_a_deleted_job_are_closed_by_and_by(w: "World") -> None:
+    shop = await Shop.open(w.store, w.clock)
+    job = Job(1, overlap="allow", max_running=0, handler="mail")
+    await shop.define(job)
+    await shop.plan(job, *(BEGIN_MS - n for n in range(1, 8)))
+    await shop.promote()
+    await shop.join("n1", p1=9)
+    await change(w.store.engine, "UPDATE jobs SET deleted_ms = 1")
+    with set_to(handlers, "_ENDED", 3):
+        taken = await shop.claim_all("n1", lacks=("mail",))
+    assert [(each.closed, each.more) for each in taken] == [(3, True), (3, True), (1, False)]
 
 
 async def rows_of(w: "World") -> dict[int, str | None]:

@@ -63,8 +63,8 @@ def test_it_is_said_when_a_worker_joins_and_each_time_it_was_forgotten() -> None
         assert await lacks(f) == {"me": refused, "another": {}}
         ok(await workers.lack("me", {**refused, "python:a:b": "no"}))
         ok(await workers.lack("another", {"python:a:b": "no"}))
-        ok(await workers.look_again("me", ["default"], refused))
-        ok(await workers.look_again("another", ["default"]))
+        ok(await workers.look_again("me", refused))
+        ok(await workers.look_again("another"))
         assert await lacks(f) == {"me": refused, "another": {}}
 
     on_a_floor(story)

@@ -11,7 +11,6 @@ and not from renewing their leases.
 A claim carries an id of its client: asked again after a lost reply, it returns the same rows.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from fleetcron.steps import step
 from fleetcron.store.closing import close_and_free, release
 from fleetcron.store.counting import counted, limits_of, pull
 from fleetcron.store.engine import Engine, Row, Script
+from fleetcron.store.handlers import Unknown, park_unknown, pull_known
 from fleetcron.store.rows import ids, rows, texts
 from fleetcron.store.upstreams import upstream_facts
 from fleetcron.store.written import Refused, Written
@@ -31,8 +31,6 @@ from fleetcron.store.written import Refused, Written
 _PASSES: Final = 8  # how often one transaction reads the queue again because what it read had to wait
 _FOR_EVER: Final = 1 << 62
 PAGE: Final = 2_000  # parked runs that one claim touches: the whole pool waits for it
-# Whoever parked a run for want of a handler may know of it by now, and have told nobody: his request was lost or late.
-_LOOK_FOR_HANDLERS_MS: Final = 60_000
 _LINKS: Final = 16  # how far back it is asked what was before; whoever is further back counts as one that waits
 _SPARE: Final = 8  # candidates beyond the free slots, for those that have to wait
 
@@ -132,17 +130,21 @@ def _take(wish: Claim, choose: Choose, begin: Row) -> Script[Taken]:
     goes_on = False  # there was a whole page of something, and the next claim has the next one
     if begin["woken"]:  # whoever has to wait again is looked at later than now: the pages come to an end
         goes_on = len((yield "queue_wake", {"pool": wish.pool, "now_ms": now_ms, "most": PAGE})) == PAGE
-    if wish.lacks:
-        yield from _park_unknown(wish, now_ms)
+    is_pulled = False
+    if begin["unknown"] and wish.room > 0:
+        is_pulled = yield from pull_known(wish.pool, wish.lacks, wish.room + _SPARE, wish.catchup_room)
+    unknown = (yield from park_unknown(wish.node_id, wish.pool, wish.lacks, now_ms)) if wish.lacks else Unknown()
     limits, is_counted = (yield from limits_of(wish.pool, now_ms)) if begin["limited"] else (Limits(), False)
     room = _Room(wish.room, wish.catchup_room, wish.early_room)
     claimed = parked = closed = 0
     cancels: dict[int, str] = {}
     opened: set[str] = set()
     reached: dict[tuple[Lane, int], int] = {}
-    more = False
+    more, ended = False, unknown.ended
     for _ in range(_PASSES):
         candidates, is_all = yield from _candidates(wish, room, now_ms)
+        candidates += ended  # who lacks their handler does not find them
+        ended = ()
         choice, done, locked = Choice(), _Done(), False
         if candidates:
             if is_counted:
@@ -174,7 +176,8 @@ def _take(wish: Claim, choose: Choose, begin: Row) -> Script[Taken]:
     if cancels:
         yield "notify", {"topic": "cancels"}
     runs = (yield from _held(wish)) if claimed else ()
-    return Taken(now_ms, runs, parked, closed, cancels, more or goes_on)
+    more |= goes_on or unknown.more or (is_pulled and room.all > 0)
+    return Taken(now_ms, runs, parked, closed, cancels, more)
 
 
 def _candidates(wish: Claim, room: _Room, now_ms: int) -> Script[tuple[list[Queued], bool]]:
@@ -357,24 +360,6 @@ def _share_rows(pool: str, reached: Mapping[tuple[Lane, int], int]) -> str:
         {"pool": pool, "lane": lane, "priority": priority, "tenant": "", "rank": rank}
         for (lane, priority), rank in sorted(reached.items())
     )
-
-
-def _park_unknown(wish: Claim, now_ms: int) -> Script[None]:
-    """Handlers that no worker of the pool has. Those that somebody else has are left to them: also if he is late with
-    his lease, for nobody would look at the parked runs when he goes on."""
-    lacking = set(wish.lacks)
-    for row in (yield "workers_list", {}):
-        if wish.pool in json.loads(row["pools"]) and row["node_id"] != wish.node_id:
-            lacking &= set(json.loads(row["lacks"]))
-    if not lacking:
-        return
-    look_ms = now_ms + _LOOK_FOR_HANDLERS_MS
-    call = {"pool": wish.pool, "handlers": texts(sorted(lacking)), "now_ms": now_ms, "look_ms": look_ms}
-    parked = yield "queue_park_unknown", call
-    keys = {row["claim_key"] for row in parked if row["claim_key"] is not None and not row["leased"]}
-    # somebody may have been let go on because a key was free: then it is the turn of the next
-    if (yield from release((("key", key) for key in sorted(keys)), most=1)) - {wish.pool}:
-        yield "notify", {"topic": "work"}
 
 
 def _held(wish: Claim) -> Script[tuple[Claimed, ...]]:

@@ -17,7 +17,6 @@ from fleetcron.steps import step
 from fleetcron.store.ends import Ended, Ends, Settle, end_leases
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.events import note
-from fleetcron.store.rows import texts
 from fleetcron.store.written import Refused, Written
 
 _LINE: Final = 200  # characters of a reason
@@ -79,17 +78,14 @@ class Workers:
         ttl_ms: int,
         refuses: Mapping[str, str] = NO_REFUSALS,
     ) -> Written[None]:
-        """A worker begins, and says what it will never run. Runs that waited for a handler are looked at again: it may
-        have it."""
+        """A worker begins, and says what it will never run. What waits for a handler that it may have it takes when it
+        claims."""
         text = json.dumps(dict(pools), sort_keys=True)
 
         def script() -> Script[Refused | None]:
             step("worker.join")
-            for pool in sorted(pools):  # whoever parks runs for want of a handler must know of us, or have parked them
-                yield "work_lock", {"name": f"pool:{pool}"}
             call = {"node_id": node_id, "process": process, "pools": text, "lacks": _lacks(refuses), "ttl_ms": ttl_ms}
             yield "workers_insert", call
-            yield "queue_retry_handlers", {"pools": texts(pools)}
             yield "notify", {"topic": "work"}
             return None
 
@@ -156,14 +152,12 @@ class Workers:
 
         return await self._engine.write(script)
 
-    async def look_again(
-        self, node_id: str, pools: Sequence[str], refuses: Mapping[str, str] = NO_REFUSALS
-    ) -> Written[None]:
-        """What it had not may be there by now: runs of its pools that wait for a handler are looked at again."""
+    async def look_again(self, node_id: str, refuses: Mapping[str, str] = NO_REFUSALS) -> Written[None]:
+        """What it had not may be there by now: nobody parks runs any more because of it, and its next claim takes those
+        that wait."""
 
         def script() -> Script[Refused | None]:
             yield "workers_set_lacks", {"node_id": node_id, "lacks": _lacks(refuses)}
-            yield "queue_retry_handlers", {"pools": texts(pools)}
             yield "notify", {"topic": "work"}
             return None
 

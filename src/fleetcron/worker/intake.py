@@ -121,7 +121,7 @@ class Intake:
             self._look_again_at_s = now_s + _LOOK_AGAIN_S
             for pool in lacking:
                 pool.lacks.clear()
-            await self._store.workers.look_again(self._node_id, [pool.name for pool in lacking], self._refuses)
+            await self._store.workers.look_again(self._node_id, self._refuses)
 
     async def settled(self) -> None:
         """When nothing is on its way any more."""

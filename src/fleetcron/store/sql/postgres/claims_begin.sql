@@ -1,7 +1,8 @@
--- The row of a worker that claims, and what is not the plain case: limits, or parked runs whose time has come. The row
--- may be renewed meanwhile; whoever declares the worker lost waits, or was first.
+-- The row of a worker that claims, and what is not the plain case: limits, parked runs whose time has come, or runs that
+-- wait for a handler. The row may be renewed meanwhile; whoever declares the worker lost waits, or was first.
 SELECT w.batch, t.now_ms,
     CASE WHEN EXISTS (SELECT 1 FROM queue AS q WHERE q.pool = :pool AND q.look_ms <= t.now_ms) THEN 1 ELSE 0 END AS woken,
+    CASE WHEN EXISTS (SELECT 1 FROM queue AS h WHERE h.gate = 'handler') THEN 1 ELSE 0 END AS unknown,
     CASE WHEN EXISTS (SELECT 1 FROM pools AS p WHERE p.pool = :pool) OR EXISTS (SELECT 1 FROM controls)
         OR EXISTS (SELECT 1 FROM tenants AS c WHERE c.max_in_flight IS NOT NULL OR c.rate_per_s IS NOT NULL)
         THEN 1 ELSE 0 END AS limited

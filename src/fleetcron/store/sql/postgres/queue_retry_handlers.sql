@@ -1,3 +1,0 @@
--- A worker has come: runs of its pools that wait for a handler are looked at again.
-UPDATE queue SET gate = NULL, key = NULL, look_ms = NULL WHERE gate = 'handler' AND pool IN (SELECT value FROM
-    jsonb_array_elements_text(CAST(:pools AS jsonb)) AS v (value))
