@@ -70,17 +70,22 @@ class Member:
         self._tools = tools
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`; then work and planning end first, and the shards are given back."""
+        """Until `stop`. Then planning ends, and the shards are given back; the work has its drain time meanwhile."""
         await self._bring_zones(stop)
         quiet = asyncio.Event()  # the holder stops last: whoever plans must hold
         holding = asyncio.create_task(self.holder.run(quiet))
         waking = asyncio.create_task(self._wake_when_shards_change())
-        duties = [asyncio.create_task(each) for each in self._duties(stop)]
+        planning = [asyncio.create_task(self.scheduler.run(stop))] if "scheduler" in self.row.roles else []
+        duties = [*planning, *(asyncio.create_task(each) for each in self._duties(stop))]
         try:
             await asyncio.wait([holding, *duties], return_when=asyncio.FIRST_COMPLETED)
         finally:
             stop.set()
             waking.cancel()
+            if planning:
+                await asyncio.wait(planning)
+                if "worker" in self.row.roles:
+                    self.holder.resign()  # else nobody would plan these shards for as long as the worker drains
             await asyncio.wait(duties)
             quiet.set()
             await asyncio.wait([holding, waking])
@@ -103,8 +108,8 @@ class Member:
                 return
 
     def _duties(self, stop: asyncio.Event) -> Iterator[Coroutine[Any, Any, None]]:
+        """All but planning."""
         if "scheduler" in self.row.roles:
-            yield self.scheduler.run(stop)
             yield FailureWatch(
                 self.store, Desk(self.store, actor="pause_after_failures", shards=self._config.scheduler.shards)
             ).run(stop)

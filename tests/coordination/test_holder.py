@@ -18,7 +18,7 @@ from fleetcron.steps import on_step
 from fleetcron.store.migrations import Altering
 from fleetcron.store.nodes import Nodes
 from fleetcron.store.shards import Shards
-from tests.coordination.fleet import DEFAULTS, NOON_MS, TTL_MS, Weak, events, holder, value
+from tests.coordination.fleet import DEFAULTS, NOON_MS, TTL_MS, Weak, events, holder, node, value
 from tests.store.engines import DatabaseClock, hand_cranked
 
 BEAT_MS = 5000
@@ -403,6 +403,49 @@ def test_the_loop_takes_over_on_a_hint_and_survives_an_outage(url: str) -> None:
     asyncio.run(scenario())
 
 
+def test_who_resigns_gives_everything_back_and_lives_on(url: str) -> None:
+    """S0-15, S3-18: a node that drains keeps no shard that another one could plan, also if a reply is lost."""
+
+    async def scenario() -> None:
+        async with hand_cranked(url, NOON_MS) as (engine, clock):
+            weak = Weak(engine)
+            a = Holder(weak, node("a", roles=("scheduler", "worker")), DEFAULTS, shards=16, clock=clock.hand)
+            b = holder(engine, "b", clock.hand)
+            await beats([a, b], rounds=2)
+            assert (len(a.held()), len(b.held())) == (8, 8)
+            a.resign()
+            weak.lose = True
+            await a._turn()
+            assert a.held() == []
+            assert a.trouble is not None
+            assert a.rest_ms() <= 1000  # it does not know, and asks again soon
+            weak.lose = False
+            await a._turn()
+            assert len(await b.settle()) == 16  # at once: the share of who resigned is not left to it
+            assert [each.node for each in await Nodes(engine).list()] == [node("a", roles=("worker",)), node("b")]
+            await clock.advance(round(DEFAULTS.node_ttl_s * 1000))  # both were silent, and are given up
+            await beats([b, a], rounds=2)
+            assert (a.held(), len(b.held())) == ([], 16)
+            assert [each.node.roles for each in await Nodes(engine).list()] == [("worker",), ("scheduler",)]
+            await a.release()
+            assert [each.node.node_id for each in await Nodes(engine).list()] == ["b"]
+            assert [event[1] for event in await events(engine, "shard_released")][-1:] == ["a"]
+
+    asyncio.run(scenario())
+
+
+def test_who_resigns_before_it_has_joined_never_plans(url: str) -> None:
+    async def scenario() -> None:
+        async with hand_cranked(url, NOON_MS) as (engine, clock):
+            a = Holder(engine, node("a", roles=("scheduler", "worker")), DEFAULTS, shards=16, clock=clock.hand)
+            a.resign()
+            await a._turn()
+            assert a.held() == []
+            assert [each.node for each in await Nodes(engine).list()] == [node("a", roles=("worker",))]
+
+    asyncio.run(scenario())
+
+
 def test_every_boundary_has_a_step(sqlite_memory_url: str) -> None:
     """A test can kill the process at each of them."""
     seen: dict[str, None] = {}
@@ -410,6 +453,9 @@ def test_every_boundary_has_a_step(sqlite_memory_url: str) -> None:
     async def scenario() -> None:
         async with fleet(sqlite_memory_url, "a", "b") as (_, _, [a, b]):
             await beats([a, b], rounds=2)
+            b.node = replace(b.node, roles=("scheduler", "worker"))
+            b.resign()
+            await b._turn()
             await a.release()
 
     on_step(lambda name: seen.setdefault(name))
@@ -430,6 +476,8 @@ def test_every_boundary_has_a_step(sqlite_memory_url: str) -> None:
         "node.heartbeat",
         "shards.releasing",
         "shards.released",
+        "shards.resigning",
+        "shards.resigned",
         "shards.leaving",
         "shards.left",
     ]

@@ -593,6 +593,11 @@ async def nodes_come_and_go(w: World) -> None:
     assert isinstance(await nodes.announce(replace(node, node_id="n3"), 10, shards=3), Refused)
     assert await nodes.heartbeat("n2", 10, 5) == Ok(NOW)
     assert [(each.node, each.clock_offset_ms, each.alive) for each in await nodes.list()] == [(node, 5, True)]
+    for given_back in (len(w.held), 0):  # again: as if the reply was lost
+        assert await nodes.resign("n1", ("worker",)) == Ok(given_back)
+        assert await w.store.shards.owners() == []
+    assert await nodes.resign("n2", ("worker",)) == await nodes.resign("n2", ("worker",)) == Ok(0)
+    assert [each.node for each in await nodes.list()] == [replace(node, roles=("worker",))]
     assert await nodes.leave("n2") == Ok(0)
     assert isinstance(await nodes.heartbeat("n2", 10, 5), Refused)
     await nodes.announce(node, 10, shards=2)

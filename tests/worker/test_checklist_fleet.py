@@ -4,8 +4,9 @@ import asyncio
 import os
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from fleetcron.app.running import lend_functions
 from fleetcron.config import Config, ExecutorConfig, WorkerConfig
 from fleetcron.config.settings import CoordinationConfig, NodeConfig, SchedulerConfig, StoreConfig
 from fleetcron.model.rules import MisfireRule, OverlapRule
+from fleetcron.model.states import RunState
 from fleetcron.node import Node
 from fleetcron.store.history import Span
-from tests.worker.crew import PATIENCE_S, Function, every_second
+from tests.worker.crew import PATIENCE_S, Function, every_second, job
 from tests.worker.plays import SECOND, Seen, at
 
 
@@ -41,8 +43,11 @@ class Member:
         self._stop = asyncio.Event()
         self._work = asyncio.create_task(node.run(self._stop))
 
-    async def leave(self) -> None:
+    def ask_to_stop(self) -> None:
         self._stop.set()
+
+    async def leave(self) -> None:
+        self.ask_to_stop()
         async with asyncio.timeout(PATIENCE_S):
             await self._work
         await self.node.close()
@@ -57,6 +62,12 @@ async def node(config: Config, functions: dict[str, Function]) -> AsyncIterator[
         yield member
     finally:
         await member.leave()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_so():
+            await asyncio.sleep(0.01)
 
 
 def test_a_fleet_runs_every_tick_once_and_others_are_ready_to_take_over(postgres18_url: str) -> None:
@@ -107,6 +118,56 @@ def test_whoever_only_works_leaves_the_shards_to_schedulers(sqlite_memory_url: s
         assert len(await made.member.holder.beat()) == shards
         await made.member.holder.release()
         await made.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_who_drains_leaves_its_shards_to_others_at_once(
+    engine: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """S0-15, S3-18, S4-13: a deploy delays no tick, however long the runs of the node that stops go on."""
+    on_disk = f"sqlite:///{tmp_path / 'jobs.db'}"
+    url = on_disk if engine == "sqlite" else str(request.getfixturevalue("postgres18_url"))
+
+    def patient(name: str) -> Config:
+        made = settings(url, name, shards=2)
+        return replace(made, worker=replace(made.worker, drain_s=600))
+
+    async def scenario() -> None:
+        begun, may_end, is_over, seen = asyncio.Event(), asyncio.Event(), asyncio.Event(), Seen()
+
+        async def handler(ctx: Any) -> None:
+            if ctx.job == "long":
+                begun.set()
+                await may_end.wait()
+                is_over.set()
+            else:
+                await seen.handler(ctx)
+
+        async with node(patient("n1"), {"t:f": handler}) as n1:
+            await n1.node.desk.apply([job("long")])
+            await n1.node.store.steering.trigger(("default", "long"), None, actor="me", key="k")
+            async with asyncio.timeout(PATIENCE_S):
+                await begun.wait()
+            async with node(patient("n2"), {"t:f": handler}) as n2:
+                first, second = n1.node.member, n2.node.member
+                await until(lambda: len(first.holder.held()) == len(second.holder.held()) == 1)
+                n1.ask_to_stop()
+                await until(lambda: len(second.holder.held()) == 2)
+                names = [f"job-{number}" for number in range(8)]
+                await n2.node.desk.apply([every_second(name) for name in names])
+                await seen.until(lambda: {name for name, _ in seen.calls} == set(names))
+                assert not is_over.is_set()
+                nodes = {each.node.node_id: each.node.roles for each in await n2.node.store.nodes.list()}
+                assert nodes == {first.row.node_id: ("worker",), second.row.node_id: ("scheduler", "worker")}
+                assert first.worker is not None
+                assert first.worker.lease.is_held  # to the end
+                may_end.set()
+                await n1.leave()
+                [line] = await n2.node.store.history.runs(Span(name="long"))
+                assert (line.run.state, line.run.losses) == (RunState.SUCCEEDED, 0)
+                assert [each.node.node_id for each in await n2.node.store.nodes.list()] == [second.row.node_id]
 
     asyncio.run(scenario())
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from fleetcron.clock import Clock
 from fleetcron.config import CoordinationConfig
 from fleetcron.coordination.skew import Offset, Verdict, measured, with_good_clocks
 from fleetcron.coordination.spread import Moves, deserted, spread
-from fleetcron.errors import RefusedError, StoreError
+from fleetcron.errors import RefusedError, StoreError, StoreUnavailable
 from fleetcron.model.shard import ANYWHERE, Held, ShardKey
 from fleetcron.steps import step
 from fleetcron.store.engine import Engine
@@ -68,6 +68,9 @@ class Holder:
         self._look_at_ms = 0  # when the earliest lease of somebody else runs out
         self._verdict = Verdict.FINE
         self._lost_reply: str | None = None
+        self._wake = asyncio.Event()  # the loop has something to do
+        self._resigned = False  # we take no more shards
+        self._owes_resignation = False  # and the store does not know yet
 
     def held(self) -> list[Held]:
         """The shards that are ours at this moment. Ask again before every plan; a list that was kept may be stale."""
@@ -105,6 +108,15 @@ class Holder:
         self._look_at_ms = self._clock.monotonic_ms() + self._earliest_end_ms(view, moves)
         return self.held()
 
+    def resign(self) -> None:
+        """Hold nothing from now on, and live on as a node. Stop planning before you call it.
+
+        The loop gives the shards back at once, and goes on trying if the store does not answer.
+        """
+        self.node = replace(self.node, roles=tuple(role for role in self.node.roles if role != "scheduler"))
+        self._resigned = self._owes_resignation = True
+        self._wake.set()
+
     async def release(self) -> None:
         """Stop: give everything back at once and tell those who wait. Stop planning before you call it."""
         self._drop(list(self._until_ms))
@@ -119,16 +131,15 @@ class Holder:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`: beat in time, look when somebody else's lease ends or a hint comes. Leaves at the end."""
-        wake = asyncio.Event()
         async with self._engine.hints() as hints:
-            ears = [asyncio.create_task(self._listen(hints, wake)), asyncio.create_task(_pass_on(stop, wake))]
+            ears = [asyncio.create_task(self._listen(hints)), asyncio.create_task(_pass_on(stop, self._wake))]
             try:
                 while not stop.is_set():
-                    wake.clear()
+                    self._wake.clear()
                     await self._turn()
                     with suppress(TimeoutError):
                         async with asyncio.timeout(self.rest_ms() / 1000):
-                            await wake.wait()
+                            await self._wake.wait()
             finally:
                 for ear in ears:
                     ear.cancel()
@@ -144,6 +155,8 @@ class Holder:
         self._lost_reply = None
         beats = self._clock.monotonic_ms() >= self._beat_at_ms
         try:
+            if self._owes_resignation:
+                await self._tell_resignation()
             if beats:
                 await self.beat()
             else:
@@ -161,10 +174,22 @@ class Holder:
             if beats or self._lost_reply:
                 self.trouble = self._lost_reply
 
-    async def _listen(self, hints: AsyncIterator[str], wake: asyncio.Event) -> None:
+    async def _listen(self, hints: AsyncIterator[str]) -> None:
         async for topic in hints:
             if topic in ("shards", LOST):
-                wake.set()
+                self._wake.set()
+
+    async def _tell_resignation(self) -> None:
+        self._drop(list(self._until_ms))
+        if self._joined:  # else the store is told when we join
+            step("shards.resigning")
+            given_back = self._answer(await self._nodes.resign(self.node.node_id, self.node.roles))
+            step("shards.resigned")
+            if given_back is None:
+                raise StoreUnavailable(f"it is not known whether the shards were given back: {self._lost_reply}")
+            self.churn.given_back += given_back
+            log.info("%s plans no more and gave back %d shards", self.node.node_id, given_back)
+        self._owes_resignation = False
 
     async def _renew(self) -> None:
         held = sorted(self._until_ms)
@@ -234,11 +259,12 @@ class Holder:
         able = [
             one
             for one in view.nodes
-            if one.node.schedules and (one.node.node_id == me or (one.alive and one.node.node_id not in silent))
+            if one.node.schedules
+            and (not self._resigned if one.node.node_id == me else one.alive and one.node.node_id not in silent)
         ]
         nodes = {one.node.node_id: one.node.region for one in with_good_clocks(able, self._config.skew_refuse_ms)}
         before, self.deserted = self.deserted, deserted(nodes, view.job_regions)
-        if self.deserted and self.deserted != before:
+        if self.deserted and self.deserted != before and not self._resigned:
             log.warning("jobs wait for a scheduler: %s", "; ".join(map(_waiting, self.deserted)))
         owners = {
             lease.held.key: lease.held.owner

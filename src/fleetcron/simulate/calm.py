@@ -103,7 +103,6 @@ class CalmMember(Member):
 
     def _duties(self, stop: asyncio.Event) -> Iterator[Coroutine[Any, Any, None]]:
         if "scheduler" in self.row.roles:
-            yield self.scheduler.run(stop)
             yield self._watch_failures(stop)
         if "worker" in self.row.roles:
             yield self._work(stop)

@@ -67,6 +67,20 @@ class Nodes:
         """
         return await self._engine.write(lambda: _leave(node_id))
 
+    async def resign(self, node_id: str, roles: Sequence[str]) -> Written[int]:
+        """A node plans no more and lives on with these roles: its shards are free at once, and whoever waits is told.
+
+        Without the change of its roles the others would leave its share of the shards to it. Answers how many it had.
+        """
+
+        def script() -> Script[int | Refused]:
+            released = yield from _release_all(node_id)
+            yield "nodes_set_roles", {"node_id": node_id, "roles": ",".join(roles)}
+            yield "notify", {"topic": "shards"}
+            return released
+
+        return await self._engine.write(script)
+
     async def give_up_silent(self) -> Written[list[str]]:
         """Note, once, which nodes stopped without a word. They have to announce themselves again if they come back."""
         return await self._engine.write(give_up_silent)
@@ -128,15 +142,20 @@ def _announce(node: Node, ttl_ms: int, shards: int | None) -> Script[int | Refus
 
 
 def _leave(node_id: str) -> Script[int | Refused]:
-    released = yield "shards_release_of_node", {"node_id": node_id}
-    if released:
-        shards = [[row["region"], row["shard"], row["term"]] for row in released]
-        yield from note(Event("shard_released", node_id=node_id, count=len(shards), detail={"shards": shards}))
+    released = yield from _release_all(node_id)
     gone = yield "nodes_delete", {"node_id": node_id}
     if gone:
         yield from note(Event("node_left", node_id=node_id))
     if gone or released:
         yield "notify", {"topic": "shards"}
+    return released
+
+
+def _release_all(node_id: str) -> Script[int]:
+    released = yield "shards_release_of_node", {"node_id": node_id}
+    if released:
+        shards = [[row["region"], row["shard"], row["term"]] for row in released]
+        yield from note(Event("shard_released", node_id=node_id, count=len(shards), detail={"shards": shards}))
     return len(released)
 
 
