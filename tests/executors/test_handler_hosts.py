@@ -202,13 +202,14 @@ def test_output_has_limits_and_says_so() -> None:
             return await heard.end_of(1), heard
 
     end, heard = asyncio.run(scenario())
-    chunks = heard.chunks(1)
+    *chunks, last = heard.chunks(1)
     assert end.outcome == Succeeded()
     assert end.log_bytes == 20_000 * 1000 + 8
     assert len(end.log_tail) == 64 * 1024
     assert end.log_tail.endswith("yyy\nthe end\n")
-    assert len(heard.log(1)) == 8 * 1024 * 1024
+    assert sum(len(chunk.text) for chunk in chunks) == 8 * 1024 * 1024
     assert [chunk.truncated for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
+    assert (last.text, last.truncated) == (end.log_tail, False)
     assert max(len(chunk.text) for chunk in chunks) <= 64 * 1024
 
 

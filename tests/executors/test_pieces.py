@@ -30,6 +30,7 @@ from fleetcron.executors.verdicts import name_of, raised, stopped, trace_of, wri
 from fleetcron.executors.wire import Wire
 from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Outcome, Snoozed, TimedOut
 from fleetcron.model.target import CommandTarget, PublishTarget, PythonTarget, Target
+from fleetcron.store.output import KEPT_BYTES
 from tests.executors.stage import Heard, assignment
 
 PAGE = Path(__file__).parents[2] / "docs/learn/handlers.md"
@@ -86,12 +87,15 @@ def test_output_beyond_its_limits_says_so_once_and_keeps_the_end() -> None:
     output.write(b"the end")
     chunks += output.chunks(ended=True)
     assert output.chunks(ended=True) == []
-    assert [truncated for _, _, truncated in chunks] == [False] * (len(chunks) - 1) + [True]
-    text = "".join(text for _, text, _ in chunks)
-    assert CHUNKS - 2 <= len(text.encode()) <= CHUNKS + 2  # the last character may be cut in two
+    assert [truncated for _, _, truncated in chunks] == [False] * (len(chunks) - 2) + [True, False]
+    assert [seq for seq, _, _ in chunks] == list(range(len(chunks)))
+    text = "".join(text for _, text, _ in chunks[:-1])
+    assert text == (line * 12_000)[: len(text)]
+    assert CHUNKS - 1 <= len(text.encode()) <= CHUNKS  # not half a character
     assert max(len(text.encode()) for _, text, _ in chunks) <= CHUNK + 3
     assert output.total == 12_000 * 999 + 7
     tail = output.tail()
+    assert tail == chunks[-1][1]
     assert tail.endswith("\nthe end")
     assert TAIL - 4 <= len(tail.encode()) <= TAIL
     assert "�" not in tail
@@ -101,8 +105,31 @@ def test_a_chunk_that_ends_exactly_at_the_limit_is_not_cut() -> None:
     output = Output()
     output.write(b"y" * CHUNKS)
     assert not output.chunks()[-1][2]
-    output.write(b"y")
+    output.write(b"z" * TAIL)
+    assert output.chunks() == []  # this may be all
+    output.write(b"!")
     assert output.chunks() == [(CHUNKS // CHUNK, "", True)]
+    assert output.chunks(ended=True) == [(CHUNKS // CHUNK + 1, "z" * (TAIL - 1) + "!", False)]
+
+
+def test_what_fits_as_beginning_and_end_is_whole() -> None:
+    output, whole = Output(), "x" + "é" * ((CHUNKS + TAIL) // 2 - 1)  # a character lies across the limit
+    output.write(whole.encode())
+    found = [*output.chunks(), *output.chunks(ended=True)]
+    assert "".join(text for _, text, _ in found) == whole
+    assert not any(truncated for _, _, truncated in found)
+
+
+def test_bytes_that_are_no_text_leave_room_for_the_end() -> None:
+    """They are three times as long when they are stored, and half of a character is one of them."""
+    output = Output()
+    for _ in range(CHUNKS // CHUNK):
+        output.write(b"\xff\0" * (CHUNK // 2))
+    output.write("the end €".encode()[:-1])
+    found = output.chunks(ended=True)
+    assert sum(len(text.encode()) for _, text, _ in found) <= KEPT_BYTES
+    assert found[-1][1].endswith("�the end �")
+    assert [truncated for _, _, truncated in found[-2:]] == [True, False]
 
 
 VALUES = st.recursive(

@@ -170,6 +170,8 @@ def test_a_log_that_is_cut_in_the_middle_of_a_secret() -> None:
     [told] = masked([CANARY], ended(log_tail=CANARY[6:] + " b", log_bytes=100_000))
     assert isinstance(told, Done)
     assert told.log_tail == f"{HIDDEN} b"
+    pieces = [LogChunk(1, 1, 0, "a " + CANARY[:9], truncated=True), LogChunk(1, 1, 1, CANARY[6:] + " b")]
+    assert log_of(masked([CANARY], *pieces, ended())) == f"a {HIDDEN}{HIDDEN} b"
 
 
 def test_results_errors_and_notes() -> None:

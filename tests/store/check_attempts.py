@@ -225,7 +225,7 @@ async def output_is_kept_once_and_only_from_who_has_the_attempt(w: "World") -> N
 
 @check
 async def output_ends_at_a_limit_and_says_so(w: "World") -> None:
-    """Whatever a worker sends, an attempt keeps the first 8 MiB and a mark; the others are not touched by it."""
+    """Whatever a worker sends, an attempt keeps so much and a mark; the others are not touched by it."""
     f = floor(w)
     await f.define("a")
     await f.define("b")
@@ -254,8 +254,29 @@ async def output_ends_at_a_limit_and_says_so(w: "World") -> None:
     assert ok(await output.append("n1", [*rest, *more])) == Appended(2)  # both of b: nobody looked whether one is there
     assert await kept(a.run_id) == (KEPT_BYTES - 1, True)
     assert await kept(b.run_id) == (3, False)
-    assert ok(await output.append("n1", [Chunk(b.run_id, 1, 3, "end", True)])) == Appended(1)
-    assert ok(await output.append("n1", [Chunk(b.run_id, 1, 4, "more")])) == Appended(0)
+
+
+@check
+async def the_end_of_a_long_output_follows_a_mark(w: "World") -> None:
+    """As an executor sends it: the first 8 MiB, a mark, the last 64 KiB. Nothing else fits then."""
+    f = floor(w)
+    await f.define("a")
+    await f.next_minute()
+    await f.join("n1")
+    [a] = await f.claim("n1")
+    half, tail = "x" * (4 * 1024 * 1024), "y" * (64 * 1024 - 3) + "END"
+    pieces = [Chunk(a.run_id, 1, 0, half), Chunk(a.run_id, 1, 1, half, True), Chunk(a.run_id, 1, 2, tail)]
+    for each in pieces:
+        assert ok(await w.store.output.append("n1", [each])) == Appended(1)
+    assert ok(await w.store.output.append("n1", pieces)) == Appended(0)  # again, as if the reply was lost
+    assert ok(await w.store.output.append("n1", [Chunk(a.run_id, 1, 3, "z")])) == Appended(0)
+    page = await w.store.past_attempts.log(a.run_id)
+    assert page is not None
+    assert [(piece.text == each.text, piece.truncated) for piece, each in zip(page.pieces, pieces, strict=True)] == [
+        (True, False),
+        (True, True),
+        (True, False),
+    ]
 
 
 @check

@@ -19,7 +19,7 @@ from fleetcron.views.logs import followed, piece_json
 if TYPE_CHECKING:
     from fleetcron.client.blocking import Client
 
-_LEFT_OUT: Final = "[the rest is left out: of each attempt the first 8 MiB are kept]"
+_LEFT_OUT: Final = "[something is left out here: of each attempt the first 8 MiB and the last 64 KiB are kept]"
 
 
 @click.command("log")

@@ -27,6 +27,7 @@ class Mask:
         self._forms = sorted(_forms(secrets), key=len, reverse=True)  # the longer one first, if one begins the other
         self._pattern = re.compile("|".join(map(re.escape, self._forms)) or r"(?!)")
         self._held = ""
+        self._is_after_gap = False
         self._seq = 0
 
     def text(self, text: str) -> str:
@@ -43,8 +44,9 @@ class Mask:
         return [report]
 
     def _chunk(self, chunk: LogChunk) -> list[Report]:
-        whole = self._held + chunk.text
-        if chunk.truncated:  # nothing comes any more, and it may be cut in the middle of a secret
+        whole = self._held + (self._without_end(chunk.text) if self._is_after_gap else chunk.text)
+        self._is_after_gap = chunk.truncated
+        if chunk.truncated:  # what comes after it is left out, and it may be cut in the middle of a secret
             said, self._held = self._without_beginning(whole), ""
         else:
             cut = self._cut(whole)
@@ -79,13 +81,17 @@ class Mask:
         rest = self.text(text[cut:])
         return self.text(text[:cut]) + (HIDDEN if len(rest) >= SHORTEST else rest)
 
+    def _without_end(self, text: str) -> str:
+        """Of a text that may begin in the middle of a secret."""
+        longest = min(len(text), len(self._forms[0]) - 1) if self._forms else 0
+        ends = (n for n in range(longest, SHORTEST - 1, -1) if any(form.endswith(text[:n]) for form in self._forms))
+        cut = next(ends, 0)
+        return HIDDEN + text[cut:] if cut else text
+
     def _done(self, done: Done) -> Done:
         tail = done.log_tail
-        if done.log_bytes > len(tail.encode("utf-8", "replace")):  # it may begin in the middle of a secret
-            longest = min(len(tail), len(self._forms[0]) - 1) if self._forms else 0
-            ends = (n for n in range(longest, SHORTEST - 1, -1) if any(form.endswith(tail[:n]) for form in self._forms))
-            if (cut := next(ends, 0)) > 0:
-                tail = HIDDEN + tail[cut:]
+        if done.log_bytes > len(tail.encode("utf-8", "replace")):
+            tail = self._without_end(tail)
         return done._replace(
             outcome=self._outcome(done.outcome), result_json=self._json(done.result_json), log_tail=self.text(tail)
         )

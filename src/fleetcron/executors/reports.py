@@ -29,7 +29,8 @@ class Done(NamedTuple):
 
 
 class LogChunk(NamedTuple):
-    """A piece of what it prints, in order; the first 8 MiB. `truncated`: this is the last one, but not the end."""
+    """A piece of what it prints, in order: the first 8 MiB, and the last 64 KiB. `truncated`: after this one something
+    is left out."""
 
     run_id: int
     attempt: int

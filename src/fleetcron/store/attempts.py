@@ -29,7 +29,7 @@ class PastAttempt:
 
 
 class LogPiece(NamedTuple):
-    """`truncated`: this is the last one that was kept, but not the end of what was printed."""
+    """`truncated`: after this one something was left out; the last that was printed may follow."""
 
     seq: int
     at_ms: int

@@ -2,7 +2,7 @@
 
 Pieces are numbered, so that whoever sends one twice keeps it once. They belong to one attempt and are taken only from
 the node that holds or held it: what a zombie still prints stays in its own attempt. Of each attempt the beginning is
-kept; the executor leaves the rest out already, but workers elsewhere may not.
+kept, and the end after a mark; the executor leaves out what lies between, but workers elsewhere may not.
 """
 
 import math
@@ -17,7 +17,8 @@ from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.rows import rows
 from fleetcron.store.written import Ok, Refused, Written
 
-KEPT_BYTES: Final = 8 * 1024 * 1024  # of what one attempt prints
+KEPT_BYTES: Final = (8 * 1024 + 64) * 1024  # of what one attempt prints: its beginning, and its end
+_HALF: Final = 3  # bytes of a character that a cut leaves out: an attempt that was cut here is full all the same
 _STRIDE: Final = KEPT_BYTES // 32
 _REMEMBERED: Final = 10_000  # attempts
 _NOTE: Final = 200
@@ -109,7 +110,7 @@ class AttemptOutput:
             else:
                 self._sure.pop(whose, None)
         for each in pieces:
-            if each.truncated:  # whatever comes after it is counted, and not taken
+            if each.truncated:  # whatever comes after it is counted: it is taken whole or not at all
                 self._sure.pop(each.whose(node_id), None)
         sure = [each for each in pieces if each.whose(node_id) in fits]
         return sure, [each for each in pieces if each.whose(node_id) not in fits]
@@ -144,21 +145,30 @@ class _New:
 
 
 def _fitting(node_id: str, pieces: Sequence[_New], found: Sequence[Row]) -> tuple[list[_New], dict[Whose, int]]:
-    """The pieces that are new and fit, and how much room is left then. The one that reaches the limit is cut there."""
+    """The pieces that are new and fit, and how much room is left then. The one that reaches the limit is cut there.
+    What comes after a mark, be it this one or one of the executor, is taken only if it fits."""
+    marked = {(node_id, row["run_id"], row["attempt"]): bool(row["truncated"]) for row in found}
     room = {
-        (node_id, row["run_id"], row["attempt"]): -1 if row["truncated"] else max(0, KEPT_BYTES - row["bytes"])
+        whose: _room(KEPT_BYTES - row["bytes"], marked[whose])
         for row in found
+        for whose in [(node_id, row["run_id"], row["attempt"])]
     }
     there = {(row["run_id"], row["attempt"], row["seq"]) for row in found if row["there"]}
     fitting: list[_New] = []
     for each in pieces:
         whose = each.whose(node_id)
-        if room.get(whose, -1) < 0 or (each.run_id, each.attempt, each.seq) in there:
+        fits = len(each.data) <= room.get(whose, -1)
+        if whose not in room or (marked[whose] and not fits) or (each.run_id, each.attempt, each.seq) in there:
             continue
-        kept = each if len(each.data) <= room[whose] else each.cut(room[whose])
-        room[whose] = -1 if kept.truncated else room[whose] - len(kept.data)
+        kept = each if fits else each.cut(room[whose])
+        marked[whose] |= kept.truncated
+        room[whose] = _room(room[whose] - len(kept.data), marked[whose])
         fitting.append(kept)
     return fitting, room
+
+
+def _room(left: int, marked: bool) -> int:
+    return -1 if marked and left <= _HALF else max(0, left)
 
 
 def _mark_rows(marks: Sequence[Mark]) -> Iterable[dict[str, object]]:
