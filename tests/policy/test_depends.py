@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetcron.model.states import RunState
-from fleetcron.model.upstream import OnUpstreamFailure, Upstream
+from fleetcron.model.upstream import COUNTED, FRONT, OnUpstreamFailure, Upstream
 from fleetcron.policy.depends import (
     LOOK_AT_FAILED_MS,
     LOOK_FIRST_MS,
+    LOOK_LONGEST_MS,
     LOOK_MS,
+    LOOKS_PER_S,
     Ready,
     SkipBecause,
     Verdict,
@@ -119,6 +121,39 @@ def test_it_looks_soon_at_first_and_then_now_and_then(waited_ms: int | None, loo
         found = verdict([each], NOW, None, since_ms)
         assert isinstance(found, WaitFor)
         assert found.look_ms == NOW + look_ms
+
+
+def look_of(waiting: int, *, in_front: bool = False, waited_ms: int = 0, answer: str = "running") -> int:
+    """After how long it is looked at again, with so many that wait for the same job."""
+    crowded = upstream(answer, "wait")._replace(waiting=waiting, in_front=in_front)
+    found = verdict([crowded, upstream("running", name="other")], NOW, None, NOW - waited_ms)
+    assert isinstance(found, WaitFor)
+    return found.look_ms - NOW
+
+
+def test_the_more_wait_the_longer_each() -> None:
+    """Together they are looked at no more often than LOOKS_PER_S, whatever their number; a few as soon as ever."""
+    assert [look_of(waiting) for waiting in (0, 19, 20, 21, 2_000)] == [200, 200, 200, 210, 20_000]
+    assert [look_of(waiting, waited_ms=90_000) for waiting in (0, 500, 600)] == [LOOK_MS, LOOK_MS, 6_000]
+    for waiting in (2_000, COUNTED):
+        assert waiting / look_of(waiting) * 1000 <= LOOKS_PER_S
+    assert [look_of(waiting, answer="dead") for waiting in (10, 9_000)] == [LOOK_FIRST_MS, 90_000]
+
+
+def test_more_than_are_counted_are_looked_at_half_as_often_each_time() -> None:
+    full_ms = COUNTED * 1000 // LOOKS_PER_S
+    waited = [0, full_ms, 2 * full_ms, 10**9]
+    assert [look_of(COUNTED, waited_ms=ms) for ms in waited] == [full_ms, full_ms, 2 * full_ms, LOOK_LONGEST_MS]
+
+
+def test_the_first_ones_are_not_kept_waiting_for_the_others() -> None:
+    assert [look_of(waiting, in_front=True) for waiting in (0, 100, COUNTED)] == [200, 1_000, LOOK_MS]
+    assert FRONT * 1000 / LOOK_MS <= LOOKS_PER_S
+
+
+def test_a_deadline_is_looked_at_however_many_wait() -> None:
+    crowded = upstream("running")._replace(waiting=COUNTED, in_front=False)
+    assert verdict([crowded], NOW, NOW + 700) == WaitFor("id-load", NOW + 701, "upstream load is running")
 
 
 upstreams = st.builds(

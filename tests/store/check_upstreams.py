@@ -3,10 +3,11 @@
 Runs and ledger lines are put in as rows: what a period is must hold for every history, however it came about.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
@@ -15,14 +16,19 @@ from fleetcron.model.definition import Definition
 from fleetcron.model.queued import Queued
 from fleetcron.model.rules import CronEntry
 from fleetcron.model.target import CommandTarget
+from fleetcron.model.upstream import FRONT
 from fleetcron.policy import amend
 from fleetcron.scheduler.tables import Tables
 from fleetcron.store.claims import Claimed
+from fleetcron.store.closing import release_downstream, release_following
+from fleetcron.store.engine import Script
 from fleetcron.store.history import Span
+from fleetcron.store.rows import rows, texts
 from fleetcron.store.upstreams import Around, upstream_facts
 from fleetcron.store.written import Ok, Refused
 from tests.store.engines import change
 from tests.store.floor import Floor
+from tests.worker.shop import fetcher
 
 if TYPE_CHECKING:
     from tests.store.test_conformance import World
@@ -297,6 +303,79 @@ async def a_claim_waits_for_upstream_jobs_and_their_ends_let_go(w: "World") -> N
     last = {line.name: line.run for line in (await w.store.history.runs(Span(), limit=3))}
     assert {name: run.state for name, run in last.items()} == {"a": "dead", "b": "skipped", "c": "running"}
     assert last["b"].reason == "upstream a is dead"
+
+
+@check
+async def those_that_wait_for_a_job_are_counted(w: "World") -> None:
+    """As far as it matters; and who is among the first of them is told."""
+    jobs = await Jobs.made(w)
+    await jobs.run(jobs.a, 3, "running")
+    ticks = [1, 2, 2, 3, 5]
+    await park(w, jobs.a, [NOW + at * MINUTE for at in ticks])
+    await park(w, jobs.b, [NOW, NOW])
+
+    def asked(most: int, front: int) -> Script[list[tuple[int, int | None]]]:
+        keys = [jobs.a, jobs.b, "nobody"]
+        found = yield "queue_crowds", {"keys": texts(keys), "most": most, "front": front}
+        known = {row["key"]: (row["waiting"], row["front_ms"]) for row in found}
+        return [known[key] for key in keys]
+
+    read = w.store.engine.read
+    assert await read(lambda: asked(9, 3)) == [(5, NOW + 3 * MINUTE), (2, None), (0, None)]
+    assert await read(lambda: asked(3, 0)) == [(3, NOW + MINUTE), (2, NOW), (0, None)]
+    run = queued_run(jobs.b, NOW + 3 * MINUTE)
+    [known] = (await read(lambda: upstream_facts([run])))[run.run_id]
+    assert (known.answer, known.waiting, known.in_front) == ("running", 5, True)
+    await park(w, jobs.a, [NOW + 4 * MINUTE] * FRONT)
+    runs = [queued_run(jobs.b, NOW + at * MINUTE) for at in (4, 5)]
+    found = await read(lambda: upstream_facts(runs))
+    assert [found[run.run_id][0].in_front for run in runs] == [True, False]
+
+
+@check
+async def an_answer_lets_the_first_go_of_many(w: "World") -> None:
+    """All if they are few; otherwise the first ones, and the first from its tick on. Who gets through is followed."""
+    ticks = list(range(100))
+    for key, many in (("few", ticks[:60]), ("many", ticks)):
+        await park(w, key, [NOW + at for at in many])
+
+    async def let_go(part: Callable[..., Script[set[str]]], *asked: Any) -> list[int]:
+        before = await parked(w)
+        assert await w.store.engine.write(lambda: part(*asked)) == Ok({"default"})
+        return sorted(tick - NOW for _, tick in before - await parked(w))
+
+    assert await let_go(release_downstream, [("few", NOW + 50), ("nobody", NOW)]) == ticks[:60]
+    assert await let_go(release_downstream, [("many", NOW + 50)]) == [0, 1, 2, 3, 50, 51, 52, 53]
+    assert await let_go(release_following, [("many", NOW + 50)], "default") == [54, 55]
+    assert await let_go(release_following, [("many", NOW + 2)] * 2, "default") == [4, 5, 6, 7]
+    assert await w.store.engine.write(lambda: release_following([("many", NOW)], "other")) == Ok(set())
+    assert await w.store.engine.write(lambda: release_downstream([])) == Ok(set())
+
+
+async def park(w: "World", key: str, ticks: Sequence[int]) -> None:
+    """Runs in the queue that wait for an upstream job."""
+    values = ", ".join(
+        f"({next(_ids) + 10_000}, '{uuid4()}', 'default', 'default', 'x', 'live', 'tick', 0, 0, {at}, {at}, 'allow', 1,"
+        f" 'x', 1, 0, 0, 0, 0, 0, 'upstream', '{key}', {at}, {NOW + MINUTE})"
+        for at in ticks
+    )
+    columns = (
+        "run_id, job_id, tenant, pool, type, lane, kind, priority, rank, due_ms, scheduled_for_ms, overlap,"
+        " max_running, handler, depends, attempt, failures, losses, round, leased, gate, key, since_ms, look_ms"
+    )
+    await change(w.store.engine, f"INSERT INTO queue ({columns}) VALUES {values}")
+    share = {"pool": "default", "lane": "live", "priority": 0, "tenant": "", "rank": 0}
+
+    def script() -> Script[None]:
+        yield "shares_write", {"rows": rows([share])}
+
+    await w.store.engine.write(script)
+
+
+async def parked(w: "World") -> set[tuple[str, int]]:
+    """Key and tick of those that wait."""
+    [found] = await fetcher(w.store.engine)("SELECT key, scheduled_for_ms FROM queue WHERE gate IS NOT NULL")
+    return {(row["key"], row["scheduled_for_ms"]) for row in found}
 
 
 @check

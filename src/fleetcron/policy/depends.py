@@ -9,15 +9,21 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from fleetcron.model.states import RunState
-from fleetcron.model.upstream import Upstream
+from fleetcron.model.upstream import COUNTED, Upstream
 
-# The end of an upstream run lets its dependants go at once. Answers in the ledger and decided gaps do not, and an end
-# that is written while somebody is being parked can miss him (no lock could make them wait for each other without the
-# danger of a deadlock: an end has leases that claims wait for). Hence a look now and then: soon after the first park,
-# since that is when an end can have been missed, and after as long as it has waited already, up to the most.
+# The end of an upstream run lets its dependants go at once; if many wait, the first of them, and whoever gets through
+# the next. Answers in the ledger and decided gaps do not, and an end that is written while somebody is being parked can
+# miss him (no lock could make them wait for each other without the danger of a deadlock: an end has leases that claims
+# wait for). Hence a look now and then: soon after the first park, since that is when an end can have been missed, and
+# after as long as it has waited already, up to the most.
 LOOK_FIRST_MS: Final = 200
 LOOK_MS: Final = 5_000
 LOOK_AT_FAILED_MS: Final = 30_000  # only a replay can help, and its end lets them go
+# Whoever is looked at again stands where he stood: in front of all that came later. 20,000 that came back every 5 s let
+# nobody through, not even the job that they waited for. So the more wait, the longer each: together they come back no
+# faster than this, a small part of what one worker can look at. Above what is counted, each look is twice as far away.
+LOOKS_PER_S: Final = 100
+LOOK_LONGEST_MS: Final = 600_000
 
 N = TypeVar("N", bound=Hashable)
 
@@ -30,7 +36,7 @@ class WaitFor(NamedTuple):
     """`look_ms` is when to look again at the latest."""
 
     job_id: str
-    look_ms: int | None
+    look_ms: int
     text: str = ""
 
 
@@ -48,17 +54,26 @@ def verdict(
     it first had to wait for anything."""
     waited_ms = 0 if since_ms is None else now_ms - since_ms
     soon_ms = now_ms + min(max(waited_ms, LOOK_FIRST_MS), LOOK_MS)
-    each = [_of_one(upstream, now_ms, soon_ms) for upstream in sorted(upstreams, key=_by_name)]
-    skip = next((one for one in each if isinstance(one, SkipBecause)), None)
+    each = [(upstream, _of_one(upstream, now_ms, soon_ms)) for upstream in sorted(upstreams, key=_by_name)]
+    skip = next((one for _, one in each if isinstance(one, SkipBecause)), None)
     if skip is not None:
         return skip
-    waits = [one for one in each if isinstance(one, WaitFor)]
+    waits = [(upstream, one) for upstream, one in each if isinstance(one, WaitFor)]
     if not waits:
         return Ready()
-    looks = [one.look_ms for one in waits if one.look_ms is not None]
+    upstream, first = waits[0]  # it waits among all those that wait for this one
+    look_ms = max(min(one.look_ms for _, one in waits), now_ms + _turn_ms(upstream, waited_ms))
     if deadline_ms is not None and deadline_ms >= now_ms:
-        looks.append(deadline_ms + 1)  # the first instant at which it is too late
-    return waits[0]._replace(look_ms=min(looks))
+        look_ms = min(look_ms, deadline_ms + 1)  # the first instant at which it is too late
+    return first._replace(look_ms=look_ms)
+
+
+def _turn_ms(upstream: Upstream, waited_ms: int) -> int:
+    """After how long it is looked at again among all that wait for the same job."""
+    turn_ms = upstream.waiting * 1000 // LOOKS_PER_S
+    if upstream.in_front:
+        return min(turn_ms, LOOK_MS)
+    return max(turn_ms, min(waited_ms, LOOK_LONGEST_MS)) if upstream.waiting >= COUNTED else turn_ms
 
 
 def _by_name(upstream: Upstream) -> tuple[str, str]:
@@ -69,10 +84,10 @@ def _of_one(upstream: Upstream, now_ms: int, soon_ms: int) -> Verdict:
     name, answer = upstream.name, upstream.answer
     if upstream.undecided:  # before all else: a later tick in the period would count instead
         return WaitFor(upstream.job_id, soon_ms, f"upstream {name} is not decided")
-    if answer is None:
-        return _failed(upstream, "paused", now_ms) if upstream.paused else Ready()
-    if answer == RunState.SUCCEEDED:
+    if upstream.is_satisfied:
         return Ready()
+    if answer is None:
+        return _failed(upstream, "paused", now_ms)
     if isinstance(answer, RunState) and not answer.is_final:
         return WaitFor(upstream.job_id, soon_ms, f"upstream {name} is {answer}")
     return _failed(upstream, answer, now_ms)

@@ -25,7 +25,7 @@ from fleetcron.store.counting import counted, limits_of, pull
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.handlers import Unknown, park_unknown, pull_known
 from fleetcron.store.rows import ids, rows, texts
-from fleetcron.store.upstreams import upstream_facts
+from fleetcron.store.upstreams import let_follow, upstream_facts
 from fleetcron.store.written import Refused, Written
 
 _PASSES: Final = 8  # how often one transaction reads the queue again because what it read had to wait
@@ -299,6 +299,8 @@ def _write(wish: Claim, facts: Facts, choice: Choice, now_ms: int) -> Script[_Do
         yield "leases_ask", {"rows": asked}
     if choice.parks:
         done.opened |= yield from _pass_on(facts, choice)
+    if facts.upstream:
+        done.opened |= yield from let_follow(facts, choice)
     return done
 
 

@@ -1,14 +1,19 @@
 """Parts of other verbs: end runs that nobody holds, and let those look again that waited for what is free now."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from fleetcron.model.queued import Close
 from fleetcron.model.rules import Lane
 from fleetcron.store.engine import Script
-from fleetcron.store.rows import ids, rows
+from fleetcron.store.rows import ids, rows, texts
 
-EVERYBODY: Final = 10_000
+# What an answer lets go of those that wait for its job: all, if they are few. If every end woke a whole backlog, which
+# stands in front of all that came later, nobody else would get a turn: a claim looks at nine or more for one end.
+_FEW: Final = 64
+_OF_MANY: Final = 4  # the first of every queue, and the first from the tick on: among those is who waited for just this
+_FOLLOWING: Final = 2  # for each that got through: so all get through that can, ever faster
 
 
 def close_runs(closes: Sequence[Close], now_ms: int) -> Script[list[int]]:
@@ -30,7 +35,7 @@ def close_and_free(closes: Sequence[Close], now_ms: int) -> Script[tuple[list[in
         yield "runs_cover", {"ids": ids(run for run in closed if run in merged)}
     keys = {row["claim_key"] for row in left if row["claim_key"] is not None}
     freed = yield from release((("key", key) for key in sorted(keys)), most=1)
-    freed |= yield from release_downstream(str(row["job_id"]) for row in done)
+    freed |= yield from release_downstream((str(row["job_id"]), row["scheduled_for_ms"]) for row in done)
     return closed, freed
 
 
@@ -51,6 +56,31 @@ def release(
     return {row["pool"] for row in freed}
 
 
-def release_downstream(job_ids: Iterable[str]) -> Script[set[str]]:
-    """Runs that waited for these jobs."""
-    return (yield from release((("upstream", job_id) for job_id in sorted(set(job_ids))), EVERYBODY))
+def release_downstream(answered: Iterable[tuple[str, int]]) -> Script[set[str]]:
+    """Runs that waited for these jobs and ticks. If they are many, the first ones, since a run can answer for ticks
+    before its own, and those from its tick on, since the first ones may wait for another. Whoever gets through lets
+    others follow (`release_following`), and everybody is looked at now and then."""
+    ticks = sorted(set(answered))
+    keys = list(dict(ticks))
+    found = (yield "queue_crowds", {"keys": texts(keys), "most": _FEW + 1, "front": 0}) if keys else []
+    waiting = {row["key"]: row["waiting"] for row in found}
+    few = [(job_id, None) for job_id in keys if 0 < waiting[job_id] <= _FEW]
+    many = [job_id for job_id in keys if waiting[job_id] > _FEW]
+    first = [(job_id, None) for job_id in many] + [each for each in ticks if each[0] in many]
+    return (yield from _release_from(few, _FEW)) | (yield from _release_from(first, _OF_MANY))
+
+
+def release_following(passed: Iterable[tuple[str, int]], pool: str) -> Script[set[str]]:
+    """Runs of a pool got past upstream jobs that they had waited for (upstream job, tick of the run): those after them
+    may as well."""
+    places = Counter(passed)
+    return (yield from _release_from(sorted(places), _FOLLOWING * max(places.values(), default=0), pool))
+
+
+def _release_from(places: Sequence[tuple[str, int | None]], most: int, pool: str | None = None) -> Script[set[str]]:
+    """The first that wait for each job, whose tick is not before an instant."""
+    if not places:
+        return set()
+    found = rows({"gate": "upstream", "key": job_id, "from_ms": from_ms} for job_id, from_ms in places)
+    freed = yield "queue_release", {"rows": found, "most": most, "pool": pool, "lane": None, "due_ms": None}
+    return {row["pool"] for row in freed}

@@ -121,7 +121,8 @@ def end_leases(found: Sequence[Row], end_of: Callable[[Row], Ended], settle: Set
         yield "attempts_finish", {"rows": rows(_end_row(*each) for each in final), "now_ms": now_ms}
     if again:
         yield from _try_again(again)
-    yield from _free([row for row, _, _ in settled], [row for row, _, _ in final])
+    answered = [(str(row["job_id"]), row["scheduled_for_ms"]) for row, _, _ in final]
+    yield from _free([row for row, _, _ in settled], [row for row, _, _ in final], answered)
     yield from note_all(_dead(settled))
     due = [become.due_ms for _, _, become in again if become.due_ms is not None]
     return Ends(now_ms, {row["run_id"]: become for row, _, become in settled}, due_ms=min(due, default=None))
@@ -147,8 +148,9 @@ def _try_again(again: Sequence[tuple[Row, Ended, Transition]]) -> Script[None]:
     yield "upcoming_insert", {"rows": rows(coming)}
 
 
-def _free(ended: Sequence[Row], final: Sequence[Row]) -> Script[None]:
-    """Whoever waited for what these held. A new statement sees what was parked behind the leases meanwhile."""
+def _free(ended: Sequence[Row], final: Sequence[Row], answered: Sequence[tuple[str, int]] = ()) -> Script[None]:
+    """Whoever waited for what these held, or for these jobs and ticks. A new statement sees what was parked behind the
+    leases meanwhile."""
     gates = {row["gate"] for row in (yield "queue_gates", {})}
     if not gates:
         return
@@ -160,7 +162,7 @@ def _free(ended: Sequence[Row], final: Sequence[Row]) -> Script[None]:
         if wanted:
             freed |= yield from release(sorted(wanted), most=max(wanted.values()))
     if "upstream" in gates:
-        freed |= yield from release_downstream(str(row["job_id"]) for row in final)
+        freed |= yield from release_downstream(answered)
     if freed:
         yield "notify", {"topic": "work"}
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from fleetcron.model.amendment import Amendment
-from fleetcron.model.queued import Queued
+from fleetcron.model.queued import Choice, Facts, Queued
 from fleetcron.model.states import RunState
-from fleetcron.model.upstream import Upstream
+from fleetcron.model.upstream import COUNTED, FRONT, Upstream
+from fleetcron.store.closing import release_following
 from fleetcron.store.engine import Row, Script
-from fleetcron.store.rows import rows
+from fleetcron.store.rows import rows, texts
 
 Name: TypeAlias = tuple[str, str]  # (tenant, name)
 
@@ -32,7 +33,36 @@ def upstream_facts(candidates: Sequence[Queued]) -> Script[dict[int, list[Upstre
         text = rows({"run_id": r.run_id, "job_id": r.job_id, "scheduled_for_ms": r.scheduled_for_ms} for r in asking)
         for row in (yield "upstreams_of_runs", {"rows": text}):
             known[row["run_id"]].append(_upstream(row))
-    return known
+    return (yield from _with_crowds(asking, known))
+
+
+def _with_crowds(asking: Sequence[Queued], known: dict[int, list[Upstream]]) -> Script[dict[int, list[Upstream]]]:
+    """And how many wait already, where somebody may have to."""
+    open_ids = {each.job_id for some in known.values() for each in some if not each.is_satisfied}
+    if not open_ids:
+        return known
+    found = yield "queue_crowds", {"keys": texts(sorted(open_ids)), "most": COUNTED, "front": FRONT}
+    crowds = {row["key"]: (row["waiting"], row["front_ms"]) for row in found}
+
+    def seen(run: Queued, upstream: Upstream) -> Upstream:
+        waiting, front_ms = crowds.get(upstream.job_id, (0, None))
+        return upstream._replace(waiting=waiting, in_front=front_ms is None or run.scheduled_for_ms <= front_ms)
+
+    return {run.run_id: [seen(run, each) for each in known[run.run_id]] for run in asking}
+
+
+def let_follow(facts: Facts, choice: Choice) -> Script[set[str]]:
+    """Part of a claim: who got past upstream jobs that he had waited for lets others follow. The pools that have
+    more."""
+    waited = {run.run_id: run.scheduled_for_ms for run in facts.candidates if run.since_ms is not None}
+    through = [run_id for run_id, _ in choice.claims] + [each.run_id for each in choice.closes]
+    passed = [
+        (each.job_id, waited[run_id])
+        for run_id in through
+        if run_id in waited
+        for each in facts.upstream.get(run_id, ())
+    ]
+    return (yield from release_following(passed, facts.pool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,4 +131,4 @@ def _name_rows(names: Iterable[Name]) -> str:
     return rows({"tenant": tenant, "name": name} for tenant, name in names)
 
 
-__all__ = ["Apart", "Around", "check_together", "hold_around", "read_around", "upstream_facts"]
+__all__ = ["Apart", "Around", "check_together", "hold_around", "let_follow", "read_around", "upstream_facts"]

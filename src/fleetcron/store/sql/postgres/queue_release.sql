@@ -1,8 +1,9 @@
 -- Let the first runs of every queue that wait for these be looked at again: of all pools and lanes, or of one; all, or
--- what is due. What somebody else has locked is being looked at; to wait for it here would be a deadlock with a claim
+-- what is due; of all ticks, or of those from an instant on. What somebody else has locked is being looked at; to wait for it here would be a deadlock with a claim
 -- that waits for us. Materialised: on the inner side of a join it would be read again, and release more than the most.
 WITH waited AS MATERIALIZED (
-    SELECT n.gate, n.key FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (gate TEXT, key TEXT)
+    SELECT n.gate, n.key, coalesce(n.from_ms, -4611686018427387904) AS from_ms
+    FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (gate TEXT, key TEXT, from_ms BIGINT)
     WHERE EXISTS (SELECT 1 FROM queue AS e WHERE e.gate = n.gate AND e.key = n.key)
 ), first AS MATERIALIZED (
     SELECT f.run_id
@@ -12,7 +13,7 @@ WITH waited AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT p.run_id FROM queue AS p
         WHERE p.gate = w.gate AND p.key = w.key AND p.pool = v.pool AND p.lane = v.lane AND p.priority = v.priority
-            AND (CAST(:due_ms AS BIGINT) IS NULL OR p.due_ms <= :due_ms)
+            AND p.scheduled_for_ms >= w.from_ms AND (CAST(:due_ms AS BIGINT) IS NULL OR p.due_ms <= :due_ms)
         ORDER BY p.scheduled_for_ms, p.run_id LIMIT :most FOR UPDATE SKIP LOCKED
     ) AS f
 )

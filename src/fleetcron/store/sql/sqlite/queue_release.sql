@@ -1,7 +1,8 @@
 -- Let the first runs of every queue that wait for these be looked at again: of all pools and lanes, or of one; all, or
--- what is due.
+-- what is due; of all ticks, or of those from an instant on.
 WITH waited AS MATERIALIZED (
-    SELECT value ->> 'gate' AS gate, value ->> 'key' AS key FROM json_each(:rows)
+    SELECT value ->> 'gate' AS gate, value ->> 'key' AS key, coalesce(value ->> 'from_ms', -4611686018427387904) AS from_ms
+    FROM json_each(:rows)
     WHERE EXISTS (SELECT 1 FROM queue AS e WHERE e.gate = value ->> 'gate' AND e.key = value ->> 'key')
 )
 UPDATE queue SET gate = NULL, key = NULL, look_ms = NULL
@@ -12,7 +13,7 @@ WHERE run_id IN (
     JOIN queue AS q ON q.run_id IN (
         SELECT p.run_id FROM queue AS p
         WHERE p.gate = w.gate AND p.key = w.key AND p.pool = v.pool AND p.lane = v.lane AND p.priority = v.priority
-            AND (:due_ms IS NULL OR p.due_ms <= :due_ms)
+            AND p.scheduled_for_ms >= w.from_ms AND (:due_ms IS NULL OR p.due_ms <= :due_ms)
         ORDER BY p.scheduled_for_ms, p.run_id LIMIT :most
     )
 )
