@@ -123,6 +123,29 @@ def test_a_control_holds_back_whom_it_names() -> None:
     assert taken(rests, limits=Limits(controls=[control(0)])) == []  # what fails is not tried again either
 
 
+@pytest.mark.parametrize("overlap", ["skip", "queue", "collapse", "cancel_previous"])
+def test_a_percentage_lets_jobs_go_whose_runs_exclude_each_other(overlap: Any) -> None:
+    """S3-105: all runs of a job or none. A run that is held back would keep the next ones of its job from starting, so
+    with a number for each run every job would stand still by and by."""
+    before: set[int] = set()
+    for percent in range(0, 101, 5):
+        went = [
+            {
+                job
+                for job in range(200)
+                if taken(
+                    run(200 * tick + job, job_id=f"job-{job}", claim_key=f"j:{job}", overlap=overlap),
+                    limits=Limits(controls=[control(percent)]),
+                )
+            }
+            for tick in (1, 2, 3)
+        ]
+        assert went[0] == went[1] == went[2] >= before
+        assert abs(len(went[0]) - 2 * percent) < 25, percent
+        before = went[0]
+    assert len(before) == 200
+
+
 def test_raising_a_percentage_only_adds_runs() -> None:
     """S3-85, S3-105: a gradual resume. Of many runs about that share starts."""
     many = [free(number) for number in range(1, 1_001)]

@@ -93,9 +93,11 @@ def test_limits_that_are_gone_meanwhile() -> None:
     )
     assert waiting("rate", "acme") == "waits for the rate of tenant acme"
     part = Switched(Control("type", "sync", 25, None, 1.0, None), "after the outage", "ann", NOW)
-    assert waiting("paused", "type:sync", control=part) == (
-        "held back: type sync goes on with 25 % of its runs by ann: after the outage"
-    )
+    for overlap, drawn in (("allow", "runs"), ("skip", "jobs"), ("queue", "jobs")):
+        queued = QUEUED._replace(overlap=overlap)  # type: ignore[arg-type]
+        assert waiting("paused", "type:sync", control=part, queued=queued) == (
+            f"held back: type sync goes on with 25 % of its {drawn} by ann: after the outage"
+        )
     assert waiting("handler", "python:a:b", workers=(N1, N2)) == (
         "waited for a worker of the pool reports that has python:a:b: n1, n2 look at it next"
     )

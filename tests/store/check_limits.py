@@ -13,16 +13,18 @@ from fleetcron.model.control import Switched, Wish
 from fleetcron.model.definition import Definition
 from fleetcron.model.pool import Pool
 from fleetcron.model.queued import Control
-from fleetcron.model.rules import CronEntry, OnceEntry
+from fleetcron.model.rules import CronEntry, OnceEntry, OverlapRule
 from fleetcron.model.target import CommandTarget
 from fleetcron.model.tenant import Tenant
 from fleetcron.scheduler.desk import Desk
 from fleetcron.store import looking
+from fleetcron.store.history import Span
 from fleetcron.store.looking import Changed
 from fleetcron.store.rows import rows
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok, Refused, Written
 from tests.store.engines import change
+from tests.store.floor import Floor
 
 if TYPE_CHECKING:
     from tests.store.test_conformance import World
@@ -308,6 +310,33 @@ async def a_tenant_is_held_and_let_go_by_and_by(w: "World") -> None:
     assert [actor for actor, _ in await told(w.store, "control_set")] == ["ann", "bob"]
     [(actor, detail)] = await told(w.store, "control_released")
     assert (actor, detail["reason"], detail["before"]["percent"], detail["after"]) == ("cid", "fixed", 25, None)
+
+
+@check
+async def a_share_of_the_jobs_goes_on_for_ever(w: "World") -> None:
+    """S3-105: the same ones minute by minute, whatever they do when ticks overlap; and each tick has its answer."""
+    floor = Floor(w.store, w.clock, w.desk, w.held)
+    for policy in ("skip", "queue", "collapse", "cancel_previous"):
+        for number in range(8):
+            await floor.define(f"{policy}-{number}", overlap=OverlapRule(policy))  # type: ignore[arg-type]
+    await floor.join("w", slots=99)
+    ok(await w.store.controls.switch(Wish("pool", "default", percent=60, reason="by and by"), actor="ann"))
+    went: list[set[str]] = []
+    for _ in range(5):
+        await floor.next_minute()
+        went.append(set())
+        while runs := await floor.claim("w", room=99):
+            went[-1] |= {run.name for run in runs}
+            for run in runs:
+                await floor.succeed("w", run)
+    assert went == [went[0]] * 5
+    assert 8 <= len(went[0]) < 32
+    await w.clock.advance(1)  # a tick under skip is judged by what was there at its instant, so after it
+    assert await floor.claim("w", room=99) == []
+    for line in await w.store.history.runs(Span(), limit=500):
+        if line.name.startswith("skip-") and line.name not in went[0]:
+            is_first = line.run.scheduled_for_ms == NOW + 60_000
+            assert line.run.state == ("waiting" if is_first else "skipped")
 
 
 @check

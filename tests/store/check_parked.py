@@ -90,7 +90,7 @@ async def a_hold_that_was_loosened_lets_a_share_go(w: "World") -> None:
         assert [each.let_go for each in await swept(w)] == [0] * len(await swept(w))
     found = await rows_of(w)
     assert {run_id for run_id, gate in found.items() if gate is None} == {
-        run_id for run_id in found if control.lets_start(run_id)
+        run_id for run_id in found if control.lets_start(run_id, "", "allow")
     }
     assert 0 < sum(each.let_go for each in rounds) < len(found)
     await change(w.store.engine, f"UPDATE controls SET until_ms = {w.clock.now_ms() + HOUR}")

@@ -60,7 +60,7 @@ class Limits(Shown):
 class Hold(Shown):
     scope: Literal["tenant", "pool", "type"]
     name: str
-    percent: int = Field(description="of the runs may start")
+    percent: int = Field(description="of the jobs may start")
     attempts: int | None
     backoff: float
     until: str | None

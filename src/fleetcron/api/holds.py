@@ -26,7 +26,7 @@ routes = router("incidents")
 class Switch(Asked):
     scope: Scope
     name: Words = Field(max_length=200)
-    percent: int | None = Field(default=None, ge=0, le=100, description="so many of the runs may start; 0: none")
+    percent: int | None = Field(default=None, ge=0, le=100, description="so many of the jobs may start; 0: none")
     attempts: int | None = Field(default=None, ge=1, description="so many attempts of a run at most; 1: no retries")
     backoff: float | None = Field(default=None, ge=1, description="delays before retries are so many times longer")
     for_: Duration | None = Field(default=None, alias="for", description="it ends by itself after this, such as 2h")

@@ -37,7 +37,7 @@ _for = click.option("--for", "lasts", metavar="DURATION", help="It ends by itsel
 @_reason
 @_for
 @click.option(
-    "--percent", default=0, show_default=True, type=int, help="Let this share of the runs start nevertheless."
+    "--percent", default=0, show_default=True, type=int, help="Let this share of the jobs go on nevertheless."
 )
 @by_option
 @database_options
@@ -83,7 +83,7 @@ def slow(
 @click.command("release")
 @_scope
 @_name
-@click.option("--percent", type=int, help="Let only this share of the runs start for now. [default: all]")
+@click.option("--percent", type=int, help="Let only this share of the jobs go on for now. [default: all]")
 @click.option("--reason", metavar="TEXT", help="What was done about it.")
 @by_option
 @database_options
@@ -210,7 +210,7 @@ def _words(hold: Doc) -> str:
 
 
 def _starts(percent: int) -> str:
-    return "nothing starts" if percent == 0 else f"{percent} % of the runs may start"
+    return "nothing starts" if percent == 0 else f"{percent} % of the jobs may start"
 
 
 def _row(hold: Doc) -> list[str]:

@@ -1,6 +1,6 @@
 """Incident controls: what somebody switched for a tenant, a pool or a type, why, and until when. Pure.
 
-One record for each name. It can hold runs back (`percent` of them may start: 0 is a pause, 25 a gradual resume) and it
+One record for each name. It can hold runs back (`percent` of the jobs go on: 0 is a pause, 25 a gradual resume) and it
 can slow down what fails (a cap of attempts, longer delays). A wish changes what it names and leaves the rest; while
 something that it does not name stays in force, the record ends at the later of the two ends, because what ends early in
 an incident does harm, and what ends late only waits.

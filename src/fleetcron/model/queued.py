@@ -111,14 +111,22 @@ class Control(NamedTuple):
 
     scope: Literal["tenant", "pool", "type"]
     name: str
-    percent: int  # of the runs that may start
+    percent: int  # of the jobs that may start runs; of the runs, where they stand alone
     retries: int | None  # attempts at most
     backoff: float  # delays are so many times longer
     until_ms: int | None
 
-    def lets_start(self, run_id: int) -> bool:
-        """Always the same for a run, and once let go it stays so while more and more are: a number from 0 to 99."""
-        return crc32(str(run_id).encode()) % 100 < self.percent
+    def lets_start(self, run_id: int, job_id: str, overlap: str) -> bool:
+        """Once let go it stays so while more and more are: a number from 0 to 99, always the same. It is drawn for the
+        job, since one run that is held back keeps all that come after it from starting: with a number for each run,
+        sooner or later every job would stand still. Only where runs do not know of each other it is drawn for the
+        run."""
+        return crc32(str(run_id if stands_alone(overlap) else job_id).encode()) % 100 < self.percent
+
+
+def stands_alone(overlap: str) -> bool:
+    """No other run of the job waits for a run of it, is skipped because of it, or takes its place."""
+    return overlap == "allow"
 
 
 class Cap(NamedTuple):

@@ -148,7 +148,7 @@ class _Chooser:
     def _held_back(self, run: Queued) -> Park | None:
         for control in self.facts.limits.controls:
             names = {"tenant": run.tenant, "type": run.type, "pool": run.pool}
-            if names[control.scope] == control.name and not control.lets_start(run.run_id):
+            if names[control.scope] == control.name and not control.lets_start(run.run_id, run.job_id, run.overlap):
                 return Park(run.run_id, "paused", f"{control.scope}:{control.name}", control.until_ms)
         return None
 

@@ -6,6 +6,7 @@ S3-7, S3-21: whoever asks why something has not run should not have to read tabl
 from collections.abc import Sequence
 from typing import Final
 
+from fleetcron.model.queued import stands_alone
 from fleetcron.model.run import RunLine, Waiting
 from fleetcron.model.situation import KeyHolder, Situation
 from fleetcron.model.states import RunState
@@ -178,7 +179,8 @@ def _held_back(known: Situation, waiting: Waiting) -> str:
     if known.control is None:
         return f"was held back with {scope} {name}, which is released: it is looked at next"
     control = known.control.control
-    how = "is paused" if control.percent == 0 else f"goes on with {control.percent} % of its runs"
+    drawn = "runs" if known.queued is None or stands_alone(known.queued.overlap) else "jobs"
+    how = "is paused" if control.percent == 0 else f"goes on with {control.percent} % of its {drawn}"
     until = "" if control.until_ms is None else f" until {_at(control.until_ms)}"
     return f"held back: {scope} {name} {how}{until} by {known.control.actor}: {known.control.reason}"
 

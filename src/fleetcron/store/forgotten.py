@@ -87,7 +87,9 @@ def _go_on(round_: _Round, after: Place | None) -> Script[tuple[int, Place | Non
         page = yield "queue_parked_page", {**place._asdict(), "most": _SEEN - seen}
         control = round_.controls[place.key] if place.gate == "paused" else None
         gone = [
-            row["run_id"] for row in page if row["ended"] or (control is not None and control.lets_start(row["run_id"]))
+            row["run_id"]
+            for row in page
+            if row["ended"] or (control and control.lets_start(row["run_id"], str(row["job_id"]), row["overlap"]))
         ]
         if gone:
             found += len((yield "queue_let_go", {"gate": place.gate, "ids": ids(gone)}))
