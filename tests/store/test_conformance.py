@@ -38,6 +38,7 @@ from fleetcron.times import zones
 from tests.store import (
     check_access,
     check_attempts,
+    check_edits,
     check_figures,
     check_limits,
     check_parked,
@@ -636,7 +637,7 @@ async def the_schema_is_current(w: World) -> None:
 
 for more in (
     check_upstreams, check_limits, check_attempts, check_shown, check_steering, check_work, check_upkeep, check_access,
-    check_figures, check_shadow, check_parked,
+    check_edits, check_figures, check_shadow, check_parked,
 ):  # fmt: skip
     CHECKS |= more.CHECKS
 

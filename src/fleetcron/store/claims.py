@@ -52,7 +52,7 @@ class Claimed(NamedTuple):
     losses: int
     window_ms: tuple[int, int] | None
     covers: int
-    revision: int
+    revision: int  # of the job when it was claimed: what the attempt does, and under which rules
     payload: str | None  # JSON; None: the job's
     batch: str  # of the claim that got it
 

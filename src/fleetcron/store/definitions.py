@@ -1,5 +1,5 @@
-"""Definitions as they were when runs were planned, as far as a worker needs them: a run is executed by the rules of its
-own revision."""
+"""Definitions, as far as a worker needs them. An attempt does what its job says when it is claimed, not what it said
+when the run was planned: whoever corrects a job means the runs that wait, and those that he replays."""
 
 from collections.abc import Iterable
 from typing import TypeAlias

@@ -40,6 +40,20 @@ def job_row(a: Amendment, documents: Documents) -> Mapping[str, Any]:
     }
 
 
+def is_moved(a: Amendment) -> bool:
+    """Whether the queue has to follow: runs of the job that stand there would be claimed otherwise now."""
+    return a.before is not None and _place(a.before.job) != _place(a.after.job)
+
+
+def _place(job: Job) -> tuple[Any, ...]:
+    """What the queue knows of a job, and which upstream jobs it asks for."""
+    d = job.definition
+    return (
+        d.pool, d.priority, d.type, handler_key(d.run), d.overlap.policy, d.claim_key(job.job_id),
+        d.overlap.max_running or 1, d.start_deadline_ms, d.depends_on, d.on_upstream_failure,
+    )  # fmt: skip
+
+
 def cursor_row(a: Amendment) -> dict[str, Any]:
     after = a.after
     row = {

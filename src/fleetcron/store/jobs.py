@@ -19,8 +19,9 @@ from fleetcron.store.almanac import Table, add_tables
 from fleetcron.store.cursors import answer_row
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.events import note_all
+from fleetcron.store.following import follow
 from fleetcron.store.job_pages import JobFilter, page_of
-from fleetcron.store.job_rows import Documents, cursor_row, gap_row, job_row, revision_row, seen_row
+from fleetcron.store.job_rows import Documents, cursor_row, gap_row, is_moved, job_row, revision_row, seen_row
 from fleetcron.store.rows import rows
 from fleetcron.store.upstreams import Apart, Around, check_together, hold_around, read_around
 from fleetcron.store.written import Refused, Written
@@ -105,7 +106,7 @@ class Jobs:
         A change is written only if its job still stands where the change was decided, and a new job only if its name is
         free; the others are left out. All of it is refused if the zone tables, the calendars or the number of shards
         have changed meanwhile, or the dependencies around these jobs, or (RefusedJobs) if a tenant has reached a limit.
-        Safe to repeat: what was written no longer stands where it was.
+        Safe to repeat: what was written no longer stands where it was. Runs in the queue follow (store/following).
         """
 
         documents = {a.after.job.job_id: a.after.job.definition.as_document() for a in amendments}
@@ -138,11 +139,14 @@ class Jobs:
             return frozenset(a.after.job.job_id for a in done)
 
         try:
-            return await self._engine.write(script)
+            written = await self._engine.write(script)
         except _Claimed:
             return Refused("a worker has claimed a run that is later than the change")
         except Apart:
             return Refused("some of the jobs have moved, and others depend on them")
+        if not isinstance(written, Refused) and (moved := [a.after.job.job_id for a in amendments if is_moved(a)]):
+            await follow(self._engine, moved)  # also if nobody knows whether it was written: then somebody has to look
+        return written
 
     async def list(self, wanted: JobFilter, limit: int) -> list[JobLine]:
         """By tenant and name. The page is found first, in an index; only its jobs are looked at."""

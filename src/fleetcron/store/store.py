@@ -14,6 +14,7 @@ from fleetcron.store.ends import Attempts
 from fleetcron.store.events import Events
 from fleetcron.store.failing import FailingHistory
 from fleetcron.store.figures import RunFigures
+from fleetcron.store.following import Following
 from fleetcron.store.gaps import Gaps
 from fleetcron.store.history import History
 from fleetcron.store.idempotency import Idempotency
@@ -55,6 +56,7 @@ class Store:
         self.past_attempts = AttemptHistory(engine)
         self.situations = Situations(engine)
         self.sweeping = Sweeping(engine)
+        self.following = Following(engine)
         self.failing = FailingHistory(engine)
         self.limits = LimitRecords(engine)
         self.steering = Steering(engine)

@@ -31,6 +31,7 @@ class Upkeep:
         self._has_more = False
         self._after_id = 0
         self._after: Place | None = None
+        self._follow_id = 0
 
     async def step(self) -> None:
         await bury_lost(self._store, self._watch, self._settling, clock=self._clock, by=self._node_id)
@@ -41,6 +42,11 @@ class Upkeep:
                     self._after_id, self._after, self._has_more = done.next_id, done.next_place, done.more
                     if done.stuck or done.adrift:
                         log.error("the sweep found %d stuck and %d adrift runs", done.stuck, done.adrift)
+            match await self._store.following.sweep(self._follow_id):
+                case Ok(followed):
+                    self._follow_id = followed.next_id
+                    if followed.runs:
+                        log.warning("%d runs in the queue did not follow their edited jobs; they do now", followed.runs)
         self._turn += 1
 
     async def run(self, stop: asyncio.Event) -> None:

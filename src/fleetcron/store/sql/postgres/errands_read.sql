@@ -1,4 +1,4 @@
--- What a worker needs of definitions, as they were when runs were planned.
+-- What a worker needs of definitions, by their revisions.
 SELECT r.job_id, r.revision, CAST(r.after -> 'run' AS TEXT) AS run, CAST(r.after -> 'payload' AS TEXT) AS payload,
     r.after ->> 'timeout' AS timeout, CAST(r.after -> 'retry' AS TEXT) AS retry
 FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (job_id UUID, revision INTEGER)
