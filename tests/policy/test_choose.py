@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fleetcron.model.queued import Cap, Control, Limits, Park, Queued
+from fleetcron.model.queued import Cap, Control, Holder, Limits, Park, Queued
 from fleetcron.model.states import RunState
 from fleetcron.model.upstream import Upstream
 from fleetcron.policy.choose import choose
@@ -58,7 +58,7 @@ def test_nobody_takes_a_key_early_that_somebody_wants_who_is_due() -> None:
     assert taken(soon, waits) == [2]
     assert parked(soon, waits) == {1: f"key {KEY}"}
     assert taken(soon, waits, catchup_room=0) == [1]  # it could not start now anyway
-    assert taken(soon, run(2, lane="catchup", due=-9_000, claim_key="j:other")) == [1, 2]
+    assert taken(soon, run(2, lane="catchup", due=-9_000, job_id="2", claim_key="j:other")) == [1, 2]
 
 
 def test_caps_and_quotas() -> None:
@@ -257,3 +257,36 @@ def test_places_of_limits() -> None:
         3,
     ]
     assert limits.free_slots("p1") == 3
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue", "collapse", "cancel_previous", "allow"])
+def test_a_run_waits_for_those_of_its_job_under_a_key_that_it_had(overlap: str) -> None:
+    """The job was edited while they ran: they are in its way all the same, each as one."""
+    old = Holder(0, 9, "1", False, "n1", "k:t1:old")
+    waits = run(1, kind="manual", overlap=overlap)
+    assert parked(waits, of_jobs={"1": [old]}) == {1: "former 1"}
+    assert taken(waits, of_jobs={"2": [old._replace(job_id="2")]}) == [1]
+    assert taken(waits._replace(max_running=2), of_jobs={"1": [old]}) == [1]
+    here = old._replace(run_id=8, claim_key=KEY)
+    both = {"holders": {KEY: [here]}, "of_jobs": {"1": [old, here]}}
+    assert parked(waits._replace(max_running=2), **both) == {1: "former 1"}
+    assert parked(waits, **both) == {1: f"key {KEY}"}
+    assert taken(waits._replace(claim_key=None), of_jobs={"1": [old]}) == [1]
+
+
+def test_two_of_a_job_with_different_keys_do_not_start_together() -> None:
+    first, second = run(1, kind="manual"), run(2, kind="manual", claim_key="k:t1:new")
+    assert (taken(first, second), parked(first, second)) == ([1], {2: "former 1"})
+
+
+def test_a_tick_takes_the_place_of_one_under_a_key_that_its_job_had() -> None:
+    old = Holder(0, 9, "1", True, "n1", "k:t1:old")
+    tick = run(1, overlap="cancel_previous")
+    asks = choose(facts(tick, of_jobs={"1": [old]}))
+    assert (list(asks.cancels), asks.claims) == ([9], [])
+    assert parked(tick, of_jobs={"1": [old]}) == {1: "former 1"}
+    rests = choose(facts(tick, of_jobs={"1": [old._replace(node_id=None)]}))
+    assert ([each.run_id for each in rests.closes], rests.claims) == ([9], [(1, 0)])
+    early = run(1, due=500, overlap="cancel_previous")
+    assert (choose(facts(early, of_jobs={"1": [old]})).cancels, taken(early, of_jobs={"1": [old]})) == ({}, [])
+    assert parked(run(1, due=500, overlap="collapse"), of_jobs={"1": [old]}) == {1: f"key {KEY}"}

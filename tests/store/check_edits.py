@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
@@ -12,6 +13,7 @@ from fleetcron.model.rules import OverlapRule, RetryRule
 from fleetcron.model.situation import Situation
 from fleetcron.model.states import RunState
 from fleetcron.model.target import CommandTarget, PythonTarget
+from fleetcron.policy.why import why
 from fleetcron.store import following
 from fleetcron.store.claims import Claimed
 from fleetcron.store.following import Followed
@@ -237,3 +239,112 @@ async def whoever_waits_for_an_upstream_job_is_looked_at_when_there_is_another_o
     assert (await gate(f, waits) or ("",))[0] == "upstream"
     await edit(f, "a", depends_on=())
     assert [run.run_id for run in await f.claim("w1")] == [waits]
+
+
+EDITS = {
+    "a key is added": ({}, {"concurrency_key": "db"}),
+    "a key is changed": ({"concurrency_key": "db"}, {"concurrency_key": "file"}),
+    "a key is removed": ({"concurrency_key": "db"}, {}),
+}
+
+
+async def asked(f: Floor, key: str, name: str = "a") -> int:
+    run_id: int = ok(await f.store.steering.trigger(("default", name), None, actor="ann", key=key)).run_id
+    await f.queue()
+    return run_id
+
+
+@check
+async def a_job_does_not_overlap_itself_when_its_key_changes(f: Floor) -> None:
+    """Whatever its policy: what waits does so until the run that holds the old key is final, and no longer."""
+    await f.join("w1")
+    for number, (edited, policy) in enumerate(product(EDITS, ("skip", "queue", "collapse", "cancel_previous"))):
+        before, after = EDITS[edited]
+        name = f"j{number}"
+        await f.define(name, overlap=OverlapRule(policy, **before))
+        await asked(f, "1", name)
+        [first] = await f.claim("w1")
+        await edit(f, name, overlap=OverlapRule(policy, **after))
+        second, third = await asked(f, "2", name), await asked(f, "3", name)
+        assert await f.claim("w1") == [], (edited, policy)
+        assert await gate(f, second) == ("former", first.job_id), (edited, policy)
+        assert f"which was edited meanwhile: run {first.run_id} runs since" in why(await situation(f, second))
+        await f.succeed("w1", first)
+        [run] = await f.claim("w1")
+        assert run.run_id == second, (edited, policy)
+        await f.succeed("w1", run)
+        [run] = await f.claim("w1")
+        assert run.run_id == third, (edited, policy)
+        await f.succeed("w1", run)
+
+
+@check
+async def a_job_does_not_overlap_what_ran_while_it_was_allowed(f: Floor) -> None:
+    await f.join("w1")
+    mine = await queued(f, 3, overlap=OverlapRule("allow"))
+    runs = await f.claim("w1")
+    assert sorted(run.run_id for run in runs) == mine
+    await edit(f, "a", overlap=OverlapRule("allow", max_running=2))
+    more = [await asked(f, "x"), await asked(f, "y")]
+    assert await f.claim("w1") == []
+    await f.succeed("w1", runs[0])
+    assert await f.claim("w1") == []
+    await f.succeed("w1", runs[1])
+    [run] = await f.claim("w1")
+    await f.succeed("w1", runs[2])
+    assert [run.run_id, *[each.run_id for each in await f.claim("w1")]] == more
+
+
+@check
+async def a_run_that_rests_keeps_the_key_that_it_had(f: Floor) -> None:
+    first = await retrying(f, "a", overlap=OverlapRule("queue"))
+    await edit(f, "a", overlap=OverlapRule("queue", concurrency_key="db"))
+    second = await asked(f, "2")
+    [again] = await f.claim("w1")
+    assert (again.run_id, await gate(f, second)) == (first, ("former", again.job_id))
+    ok(await f.store.attempts.hand_back("w1", [(again.run_id, again.attempt, again.batch)]))
+    [again] = await f.claim("w1")
+    assert again.run_id == first
+    await f.succeed("w1", again)
+    assert [run.run_id for run in await f.claim("w1")] == [second]
+
+
+@check
+async def who_shares_the_new_key_does_not_wait_for_the_old_one(f: Floor) -> None:
+    shared = OverlapRule("queue", concurrency_key="db")
+    await f.join("w1")
+    await f.define("a")
+    await asked(f, "1")
+    [first] = await f.claim("w1")
+    await f.define("b", overlap=shared)
+    held = await asked(f, "1", "b")
+    [other] = await f.claim("w1")
+    assert other.run_id == held
+    await edit(f, "a", overlap=shared)
+    mine, next_one = await asked(f, "2"), await asked(f, "2", "b")
+    assert await f.claim("w1") == []
+    await f.succeed("w1", other)
+    taken = await f.take("w1", "default", 5, "b")
+    assert (taken.runs, taken.more) == ((), True)  # it has locked the lease of the first, and looks at nothing else
+    assert [run.run_id for run in await f.claim("w1")] == [next_one]
+    assert await gate(f, mine) == ("former", first.job_id)
+
+
+@check
+async def a_tick_takes_the_place_of_one_that_holds_the_old_key(f: Floor) -> None:
+    """Of one that runs, when it has stopped; of one that rests, at once."""
+    first = await retrying(f, "a", overlap=OverlapRule("cancel_previous"))
+    await edit(f, "a", overlap=OverlapRule("cancel_previous", concurrency_key="db"))
+    [again] = await f.claim("w1")
+    assert again.run_id == first
+    await change(
+        f.store.engine,
+        "INSERT INTO runs (job_id, scheduled_for_ms, run_after_ms, created_ms, almanac, covers, revision, kind, lane,"
+        f" state) SELECT job_id, {f.now}, {f.now}, {f.now}, 1, 1, 2, 'tick', 'live', 'planned' FROM jobs",
+    )
+    await change(
+        f.store.engine,
+        f"INSERT INTO upcoming SELECT run_after_ms, run_id, job_id, lane FROM runs WHERE scheduled_for_ms = {f.now}",
+    )
+    await f.queue()
+    assert (await f.take("w1", "default", 5, "b")).cancels.keys() == {first}

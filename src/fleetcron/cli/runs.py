@@ -27,6 +27,7 @@ _WIDTH = 60
 # what a run waits for, in a word; `fleetcron runs why` has the sentence
 WAITS: Final[Mapping[str, str]] = {
     "key": "waits for a run before it",
+    "former": "waits for a run before it",
     "upstream": "waits for an upstream job",
     "tenant": "waits for a place of its tenant",
     "quota_tenant": "waits for a place of its tenant in the pool",

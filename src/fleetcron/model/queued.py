@@ -11,7 +11,9 @@ from fleetcron.model.states import RunState
 from fleetcron.model.upstream import Upstream
 
 # What a run can wait for, beside a free slot.
-Gate: TypeAlias = Literal["key", "upstream", "tenant", "quota_tenant", "quota_type", "rate", "paused", "handler"]
+Gate: TypeAlias = Literal[
+    "key", "former", "upstream", "tenant", "quota_tenant", "quota_type", "rate", "paused", "handler"
+]
 
 
 class Queued(NamedTuple):
@@ -54,13 +56,14 @@ class Queued(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """Who has a key. Without a node the run rests between two attempts."""
+    """Who has a key. Without a node the run rests between two attempts. `claim_key`: which one."""
 
     slot: int
     run_id: int
     job_id: str
     is_live_tick: bool
     node_id: str | None
+    claim_key: str | None = None
 
 
 class Previous(NamedTuple):
@@ -216,6 +219,7 @@ class Facts:
     catchup_room: int
     candidates: Sequence[Queued]
     holders: Mapping[str, Sequence[Holder]] = field(default_factory=dict)  # by key
+    of_jobs: Mapping[str, Sequence[Holder]] = field(default_factory=dict)  # by job: also under keys that it had before
     previous: Mapping[int, Previous | None] = field(default_factory=dict)
     earlier: Mapping[int, int] = field(default_factory=dict)  # the run of the same job that comes first
     waiting: Mapping[str, Sequence[Waiting]] = field(default_factory=dict)  # by job, in the order of their ticks

@@ -28,6 +28,7 @@ class _Chooser:
         self.chosen = Choice()
         self.known = {run.run_id: run for run in facts.candidates}
         self.holders: dict[str, list[Holder]] = {key: list(some) for key, some in facts.holders.items()}
+        self.of_jobs: dict[str, list[Holder]] = {job_id: list(some) for job_id, some in facts.of_jobs.items()}
         self.gone: set[int] = set()  # runs that left the queue while this was decided
         self.parked: set[int] = set()
         self.judged: set[int] = set()
@@ -130,15 +131,20 @@ class _Chooser:
         if run.run_id in self.gone:
             return None
         holders = self.holders.get(run.claim_key or "", [])
-        found = overlap.behind(run, self.facts, holders, self.gone)
+        found = overlap.behind(run, self.facts, holders, self.gone, self._former(run))
         if found.undecided:
             self.undecided.add(run.run_id)
         if found.cancel is not None:
             self.chosen.cancels[found.cancel] = f"cancel_previous: run {run.run_id} takes its place"
         if found.close is not None:
             self._close(found.close)
-            holders[:] = [each for each in holders if each.run_id != found.close.run_id]
+            for some in (holders, self.of_jobs.get(run.job_id, [])):
+                some[:] = [each for each in some if each.run_id != found.close.run_id]
         return found.park
+
+    def _former(self, run: Queued) -> list[Holder]:
+        """Runs of its job that hold another key than it wants: the job was edited while they ran."""
+        return [each for each in self.of_jobs.get(run.job_id, ()) if each.claim_key != run.claim_key]
 
     def _has_room(self, run: Queued) -> bool:
         if self.room <= 0 or (run.lane == "catchup" and self.catchup_room <= 0):
@@ -167,9 +173,12 @@ class _Chooser:
     def _key_taken(self, run: Queued) -> Park | None:
         if run.claim_key is None or run.leased:
             return None
-        if len(self.holders.get(run.claim_key, ())) < run.max_running:
-            return None
-        return Park(run.run_id, "key", run.claim_key)
+        held = len(self.holders.get(run.claim_key, ()))
+        if held >= run.max_running:
+            return Park(run.run_id, "key", run.claim_key)
+        if held + len(self._former(run)) >= run.max_running:
+            return overlap.behind_former(run, self.facts)
+        return None
 
     def _too_fast(self, run: Queued) -> Park | None:
         """A start is counted at its instant, so nobody with a rate is claimed early: a run that comes later and is due
@@ -193,12 +202,15 @@ class _Chooser:
     def _take(self, run: Queued) -> None:
         slot = 0
         holders = self.holders.setdefault(run.claim_key or "", [])
+        of_job = self.of_jobs.setdefault(run.job_id, [])
         if run.leased:
-            holders[:] = [each._replace(node_id="") if each.run_id == run.run_id else each for each in holders]
+            for some in (holders, of_job):
+                some[:] = [each._replace(node_id="") if each.run_id == run.run_id else each for each in some]
         elif run.claim_key is not None:
             taken = {each.slot for each in holders}
             slot = next(n for n in range(len(taken) + 1) if n not in taken)
-            holders.append(Holder(slot, run.run_id, run.job_id, run.is_live_tick, ""))
+            holders.append(Holder(slot, run.run_id, run.job_id, run.is_live_tick, "", run.claim_key))
+            of_job.append(holders[-1])
         self.chosen.claims.append((run.run_id, slot))
         self.gone.add(run.run_id)
         self.by_tenant[run.tenant] += 1

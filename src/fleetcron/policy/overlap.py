@@ -6,13 +6,19 @@ replayed and manual runs are never skipped and cancel nothing: they wait for the
 
 An answer carries the instant at which facts decided it, not the one at which somebody looked: a tick that was skipped
 at its due instant does not stand in the way of the next one, even if both are looked at an hour later.
+
+The key of a job changes when somebody edits it, and a run holds the key that it was claimed with until it is final.
+Such a run is in the way of its job all the same: the others wait at a gate of their own, which the end of that run
+opens.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fleetcron.model.queued import Close, Facts, Holder, Park, Previous, Queued, Waiting
 from fleetcron.model.states import RunState
+
+LOOK_FOR_FORMER_MS: Final = 30_000  # the end of the run lets them go on; a program before this gate did not know of it
 
 
 class Overlapped(NamedTuple):
@@ -49,8 +55,11 @@ def answers(
             return ()
 
 
-def behind(run: Queued, facts: Facts, holders: Sequence[Holder], gone: Collection[int]) -> Overlapped:
-    """`holders` are those of its key now; `gone` are runs that left the queue while this claim was decided."""
+def behind(
+    run: Queued, facts: Facts, holders: Sequence[Holder], gone: Collection[int], former: Sequence[Holder] = ()
+) -> Overlapped:
+    """`holders` are those of its key now, `former` are runs of its job under another key; `gone` are runs that left the
+    queue while this claim was decided."""
     if run.claim_key is None or run.leased:
         return FREE
     match run.overlap:
@@ -59,9 +68,10 @@ def behind(run: Queued, facts: Facts, holders: Sequence[Holder], gone: Collectio
         case "queue":
             return _in_order(run, facts, holders, gone)
         case "collapse":
-            return _before_it_is_due(run, facts, _is_tick(run) and bool(holders or _earlier(run, facts, gone)))
+            held = bool(holders or former)
+            return _before_it_is_due(run, facts, _is_tick(run) and (held or _earlier(run, facts, gone)))
         case "cancel_previous":
-            return _instead(run, facts, holders, gone)
+            return _instead_of_former(run, facts, former) or _instead(run, facts, holders, gone)
         case "allow":
             return FREE
 
@@ -212,6 +222,21 @@ def _instead(run: Queued, facts: Facts, holders: Sequence[Holder], gone: Collect
     if held.node_id is None:
         return Overlapped(close=_cancelled(held.run_id, run.run_id))
     return Overlapped(park=_at_the_key(run), cancel=held.run_id)
+
+
+def _instead_of_former(run: Queued, facts: Facts, former: Sequence[Holder]) -> Overlapped | None:
+    held = next((each for each in former if each.is_live_tick), None)
+    if held is None or not run.is_live_tick:
+        return None
+    if facts.now_ms < run.due_ms:
+        return _before_it_is_due(run, facts, others=True)
+    if held.node_id is None:
+        return Overlapped(close=_cancelled(held.run_id, run.run_id))
+    return Overlapped(park=behind_former(run, facts), cancel=held.run_id)
+
+
+def behind_former(run: Queued, facts: Facts) -> Park:
+    return Park(run.run_id, "former", run.job_id, facts.now_ms + LOOK_FOR_FORMER_MS)
 
 
 def _at_the_key(run: Queued, look_ms: int | None = None) -> Park:

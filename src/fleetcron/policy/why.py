@@ -104,6 +104,8 @@ def _waits(known: Situation) -> str:
     match waiting.gate:
         case "key":
             return _key(known, waiting)
+        case "former":
+            return _former(known)
         case "upstream":
             return _upstream(known)
         case "tenant":
@@ -134,6 +136,13 @@ def _key(known: Situation, waiting: Waiting) -> str:
         first = known.earlier.run
         return f"waits for its turn: run {first.run_id} of {_at(first.scheduled_for_ms)} comes first"
     return f"waited for {key}, which is free now: it is looked at next"
+
+
+def _former(known: Situation) -> str:
+    if not known.holders:
+        return "waited for its own job, which is free now: it is looked at next"
+    held = "; ".join(_holder(each, True, known.now_ms) for each in known.holders)
+    return f"waits for its own job, which was edited meanwhile: {held}"
 
 
 def _holder(holder: KeyHolder, own: bool, now_ms: int) -> str:

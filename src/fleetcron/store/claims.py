@@ -153,7 +153,7 @@ def _take(wish: Claim, choose: Choose, begin: Row) -> Script[Taken]:
             choice = choose(facts)
             done = yield from _write(wish, facts, choice, now_ms)
             mine = [*done.held, *(run for run in candidates if run.leased)]
-            locked = bool(facts.holders) or any(run.claim_key is not None for run in mine)
+            locked = bool(facts.holders or facts.of_jobs) or any(run.claim_key is not None for run in mine)
         room.fill(done.held, now_ms)
         claimed += len(done.held)
         parked += len(choice.parks)
@@ -191,13 +191,7 @@ def _candidates(wish: Claim, room: _Room, now_ms: int) -> Script[tuple[list[Queu
 
 
 def _facts(wish: Claim, candidates: Sequence[Queued], room: _Room, limits: Limits, now_ms: int) -> Script[Facts]:
-    holders: dict[str, list[Holder]] = {}
-    keys = sorted({run.claim_key for run in candidates if run.claim_key is not None})
-    wanted = {run.claim_key for run in candidates if not run.leased}
-    if keys:  # also of runs that rest: whoever goes on with one has locked its lease in the order of all
-        for row in (yield "leases_of_keys", {"keys": texts(keys)}):
-            if row["claim_key"] in wanted:
-                holders.setdefault(row["claim_key"], []).append(_holder(row))
+    holders, of_jobs = yield from _holders([run for run in candidates if run.claim_key is not None])
     previous = yield from _previous([run for run in candidates if run.overlap == "skip" and run.is_live_tick])
     earlier = yield from _earlier([run for run in candidates if run.overlap == "queue" and not run.leased])
     waiting = yield from _waiting([run for run in candidates if run.overlap in ("collapse", "cancel_previous")])
@@ -209,6 +203,7 @@ def _facts(wish: Claim, candidates: Sequence[Queued], room: _Room, limits: Limit
         catchup_room=room.catchup,
         candidates=candidates,
         holders=holders,
+        of_jobs=of_jobs,
         previous=previous,
         earlier=earlier,
         waiting=waiting,
@@ -217,6 +212,27 @@ def _facts(wish: Claim, candidates: Sequence[Queued], room: _Room, limits: Limit
         early_room=room.early,
         catchup_first=wish.catchup_first,
     )
+
+
+def _holders(runs: Sequence[Queued]) -> Script[tuple[dict[str, list[Holder]], dict[str, list[Holder]]]]:
+    """By the keys that these runs want, and by their jobs: a job that was edited may hold another one. The leases of
+    runs that rest are locked with them: whoever goes on with one has it in the order of all."""
+    by_key: dict[str, list[Holder]] = {}
+    by_job: dict[str, list[Holder]] = {}
+    if not runs:
+        return by_key, by_job
+    keys = {run.claim_key for run in runs if run.claim_key is not None} | {f"j:{run.job_id}" for run in runs}
+    jobs = {run.job_id for run in runs}
+    want = [run for run in runs if not run.leased]
+    wanted = {run.claim_key for run in want} | {f"j:{run.job_id}" for run in want}
+    of_jobs = {run.job_id for run in want}
+    for row in (yield "leases_of_keys", {"keys": texts(sorted(keys)), "jobs": texts(sorted(jobs))}):
+        holder = _holder(row)
+        if holder.claim_key is not None and holder.claim_key in wanted:
+            by_key.setdefault(holder.claim_key, []).append(holder)
+        if holder.job_id in of_jobs:
+            by_job.setdefault(holder.job_id, []).append(holder)
+    return by_key, by_job
 
 
 def _previous(runs: Sequence[Queued]) -> Script[dict[int, Previous | None]]:
@@ -306,7 +322,8 @@ def _write(wish: Claim, facts: Facts, choice: Choice, now_ms: int) -> Script[_Do
 
 def _end_resting(facts: Facts, choice: Choice) -> Script[None]:
     """Runs that are closed between two attempts give their keys back."""
-    resting = {each.run_id for some in facts.holders.values() for each in some if each.node_id is None}
+    known = [*facts.holders.values(), *facts.of_jobs.values()]
+    resting = {each.run_id for some in known for each in some if each.node_id is None}
     resting |= {run.run_id for run in facts.candidates if run.leased}
     ended = sorted(resting & {each.run_id for each in choice.closes})
     if ended:
@@ -323,6 +340,8 @@ def _pass_on(facts: Facts, choice: Choice) -> Script[set[str]]:
         run = known[park.run_id]
         if run.claim_key is None or run.leased:
             continue
+        if park.gate == "former" and run.claim_key.startswith("j:"):
+            continue  # whoever wants that key is of the same job, and waits for the same
         if park.gate != "key":
             free.add(run.claim_key)
         elif run.claim_key.startswith("k:"):
@@ -380,4 +399,4 @@ def _claimed(row: Row) -> Claimed:
 
 def _holder(row: Row) -> Holder:
     live = row["kind"] == "tick" and row["lane"] == "live" and row["round"] == 0
-    return Holder(row["slot"], row["run_id"], str(row["job_id"]), live, row["node_id"])
+    return Holder(row["slot"], row["run_id"], str(row["job_id"]), live, row["node_id"], row["claim_key"])

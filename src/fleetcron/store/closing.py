@@ -35,6 +35,7 @@ def close_and_free(closes: Sequence[Close], now_ms: int) -> Script[tuple[list[in
         yield "runs_cover", {"ids": ids(run for run in closed if run in merged)}
     keys = {row["claim_key"] for row in left if row["claim_key"] is not None}
     freed = yield from release((("key", key) for key in sorted(keys)), most=1)
+    freed |= yield from release_former(str(row["job_id"]) for row in done)
     freed |= yield from release_downstream((str(row["job_id"]), row["scheduled_for_ms"]) for row in done)
     return closed, freed
 
@@ -54,6 +55,11 @@ def release(
         return set()
     freed = yield "queue_release", {"rows": rows(found), "most": most, "pool": pool, "lane": lane, "due_ms": due_ms}
     return {row["pool"] for row in freed}
+
+
+def release_former(job_ids: Iterable[str]) -> Script[set[str]]:
+    """Runs of these jobs that waited for one of their own, which held a key that the job had before an edit."""
+    return (yield from release((("former", job_id) for job_id in sorted(set(job_ids))), _FEW))
 
 
 def release_downstream(answered: Iterable[tuple[str, int]]) -> Script[set[str]]:

@@ -16,7 +16,7 @@ from fleetcron.model.queued import Control
 from fleetcron.model.states import RunState
 from fleetcron.model.transition import Budget, Transition
 from fleetcron.steps import step
-from fleetcron.store.closing import release, release_downstream
+from fleetcron.store.closing import release, release_downstream, release_former
 from fleetcron.store.counting import control_rows
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.events import note_all
@@ -161,6 +161,8 @@ def _free(ended: Sequence[Row], final: Sequence[Row], answered: Sequence[tuple[s
         wanted = {place: count for place, count in waited.items() if place[0] in gates}
         if wanted:
             freed |= yield from release(sorted(wanted), most=max(wanted.values()))
+    if "former" in gates:
+        freed |= yield from release_former(str(row["job_id"]) for row in final)
     if "upstream" in gates:
         freed |= yield from release_downstream(answered)
     if freed:

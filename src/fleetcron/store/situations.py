@@ -83,6 +83,8 @@ def _gate(
     match gate:
         case "key":
             return (yield from _key(key, run, now_ms))
+        case "former":
+            return {"holders": _key_holders((yield "leases_of_job", {"job_id": run.job_id}))}
         case "tenant":
             caps = yield "limits_of_tenants", {"tenants": texts([run.tenant])}
             most = caps[0]["max_in_flight"] if caps else None
@@ -107,15 +109,17 @@ def _gate(
 
 def _key(key: str, run: Queued, now_ms: int) -> Script[dict[str, Any]]:
     found = yield "leases_of_key", {"key": key}
-    holders = [
-        KeyHolder(row["run_id"], f"{row['tenant']}/{row['name']}", row["node_id"], row["at_ms"]) for row in found
-    ]
+    holders = _key_holders(found)
     earlier: list[RunLine] = []
     if run.overlap == "queue":
         asked = {"run_id": run.run_id, "job_id": run.job_id, "claim_key": key, "scheduled_for_ms": run.scheduled_for_ms}
         first = yield "queue_earlier", {"rows": rows([asked])}
         earlier = yield from run_lines((row["earlier"] for row in first), now_ms)
     return {"holders": holders, "earlier": earlier[0] if earlier else None}
+
+
+def _key_holders(found: Sequence[Row]) -> list[KeyHolder]:
+    return [KeyHolder(row["run_id"], f"{row['tenant']}/{row['name']}", row["node_id"], row["at_ms"]) for row in found]
 
 
 def _upstream(run: Queued, now_ms: int) -> Script[dict[str, Any]]:
