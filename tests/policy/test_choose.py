@@ -45,6 +45,26 @@ def test_catch_up_leaves_the_share_of_live_work() -> None:
     assert taken(*late, *SIX, room=1, catchup_room=1, catchup_first=True) == [11]
 
 
+def test_catch_up_leaves_the_share_of_live_work_in_the_whole_fleet() -> None:
+    """S2-20, S2-43: of the slots that a pool has in the fleet, whoever holds them."""
+    late = [free(number, lane="catchup", due=-9_000) for number in range(11, 20)]
+    for slots, lent, starts in ((4, 0, 3), (4, 2, 1), (4, 3, 0), (2, 0, 1), (2, 1, 0), (12, 0, 9), (1, 0, 1)):
+        limits = Limits(slots=slots, held={("p1", "t1", "x"): lent}, lent={"p1": lent, "p2": 5})
+        assert len(taken(*late, limits=limits)) == starts, (slots, lent)
+    busy = Limits(slots=8, held={("p1", "t1", "x"): 7}, lent={"p1": 0})
+    assert taken(*late, limits=busy) == [11]  # the last free slot: it is idle
+    assert taken(*late, free(1), limits=busy) == [1]
+    assert taken(*late, limits=Limits(slots=12), catchup_room=2) == [11, 12]  # and of those of the worker
+
+
+def test_one_slot_of_the_whole_fleet_alternates() -> None:
+    """S2-20: whatever slots the workers have, neither lane starves."""
+    both = free(1), free(11, lane="catchup", due=-9_000)
+    one, two = Limits(slots=1), Limits(slots=2)
+    assert taken(*both, limits=one) == taken(*both, limits=two, catchup_turn=True, room=1) == [1]
+    assert taken(*both, limits=one, catchup_turn=True) == [11]
+
+
 def test_a_moment_early_only_as_far_as_there_is_room_for_it() -> None:
     soon = [free(number, due=500) for number in (1, 2)]
     assert taken(*soon) == [1, 2]

@@ -18,6 +18,7 @@ from fleetcron.model.target import CommandTarget
 from fleetcron.model.tenant import Tenant
 from fleetcron.scheduler.desk import Desk
 from fleetcron.store import looking
+from fleetcron.store.claims import Claimed
 from fleetcron.store.history import Span
 from fleetcron.store.looking import Changed
 from fleetcron.store.rows import rows
@@ -111,6 +112,62 @@ async def gates(store: Store, tenant: str = "acme") -> dict[str, int]:
 
 async def told(store: Store, kind: str) -> list[tuple[str | None, dict[str, Any]]]:
     return [(noted.event.actor, dict(noted.event.detail)) for noted in await store.events.list(kind=kind)][::-1]
+
+
+# --- lanes
+
+
+@check
+async def catch_up_leaves_live_work_its_slots_of_the_fleet(w: "World") -> None:
+    """S2-20, S2-43: two workers with four slots each, in a pool that the fleet may use with four. Live work finds one
+    of them free; a pool with one slot alternates, whoever claims."""
+    floor = Floor(w.store, w.clock, w.desk, w.held)
+    allow = OverlapRule("allow")
+    jobs = {name: await floor.define(name, overlap=allow) for name in ("old", "live")}
+    numbers = count()
+
+    async def put(name: str, lane: str, runs: int) -> None:
+        for _ in range(runs):
+            at_ms = NOW - 1_000_000 + next(numbers)
+            await change(
+                w.store.engine,
+                "INSERT INTO runs (job_id, scheduled_for_ms, run_after_ms, created_ms, almanac, covers, revision, kind,"
+                f" lane, state) VALUES ('{jobs[name]}', {at_ms}, {NOW}, {NOW}, 1, 1, 1, 'backfill', '{lane}',"
+                " 'planned');"
+                " INSERT INTO upcoming (run_after_ms, run_id, job_id, lane) SELECT run_after_ms, run_id, job_id, lane"
+                f" FROM runs WHERE scheduled_for_ms = {at_ms}",
+            )
+        await floor.promote()
+
+    async def claimed(node_id: str, room: int, **wish: Any) -> list[str]:
+        taken = await floor.take(node_id, "default", room, f"{next(numbers)}", **wish)
+        held[node_id] += taken.runs
+        return [run.lane for run in taken.runs]
+
+    held: dict[str, list[Claimed]] = {"w1": [], "w2": []}
+    for node_id in held:
+        await floor.join(node_id, slots=4)
+    ok(await w.store.limits.put_pool("default", {"slots": 4}, actor="ann"))
+    await put("old", "catchup", 20)
+    assert await claimed("w1", 4, catchup_room=2) == ["catchup"] * 2
+    assert await claimed("w2", 4, catchup_room=3) == ["catchup"]
+    assert await claimed("w2", 3, catchup_room=2) == []
+    await put("live", "live", 1)
+    assert await claimed("w2", 3, catchup_room=2) == ["live"]
+    for node_id, runs in held.items():
+        for run in runs:
+            await floor.succeed(node_id, run)
+        runs.clear()
+    ok(await w.store.limits.put_pool("default", {"slots": 1}, actor="ann"))
+    await put("live", "live", 20)
+    lanes: list[str] = []
+    for _ in range(6):
+        for node_id in held:
+            lanes += await claimed(node_id, 4, catchup_room=3, catchup_turn=lanes[-2:-1] == ["live"])
+            [run] = held[node_id]
+            await floor.succeed(node_id, run)
+            held[node_id].clear()
+    assert lanes == ["live", "live", "catchup", "catchup"] * 3
 
 
 # --- tenants

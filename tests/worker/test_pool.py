@@ -45,6 +45,9 @@ def test_one_slot_alternates() -> None:
         turns.append(lane)
         one.last_was_catchup = lane == "catchup"
     assert turns == ["live", "catchup", "live", "catchup"]
+    some = pool(2)
+    some.last_was_catchup = False
+    assert (some.catchup_first, some.catchup_turn) == (False, True)  # its turn, if the fleet has one slot
 
 
 def test_what_is_held_for_later_takes_no_slot() -> None:

@@ -19,6 +19,7 @@ from fleetcron.errors import RefusedError
 from fleetcron.executors.assignment import Assignment
 from fleetcron.model.access import Role
 from fleetcron.model.outcome import Failed, Fault
+from fleetcron.model.pool import lendable
 from fleetcron.model.secret import names_in
 from fleetcron.model.target import handler_key, target_document
 from fleetcron.policy.choose import choose
@@ -30,7 +31,6 @@ from fleetcron.views.instants import as_json as instant_json
 from fleetcron.worker.assigning import assignment
 from fleetcron.worker.intake import NOTHING
 from fleetcron.worker.loop import ranked
-from fleetcron.worker.pool import lendable
 from fleetcron.worker.settling import settling
 
 routes = router("workers")
@@ -98,6 +98,7 @@ async def _taken(context: Context, worker_id: str, slots: int, body: shapes.Clai
     await context.store.queue.promote(0, PROMOTED, ranked, late)
     lanes = [held.lane for held in (await context.store.workers.begun(worker_id)).held if held.pool == body.pool]
     room = max(0, min(body.room, slots - len(lanes)))
+    is_turn = context.turns.is_of_catchup(worker_id, body.pool)
     wish = Claim(
         worker_id,
         batch,
@@ -106,7 +107,8 @@ async def _taken(context: Context, worker_id: str, slots: int, body: shapes.Clai
         lendable(slots, room, lanes.count("catchup")),
         lacks=tuple(body.lacks),
         early_room=0,
-        catchup_first=slots == 1 and context.turns.is_of_catchup(worker_id, body.pool),
+        catchup_first=slots == 1 and is_turn,
+        catchup_turn=is_turn,
     )
     taken = await answer(lambda: context.store.claims.claim(wish, choose))
     if taken.runs:

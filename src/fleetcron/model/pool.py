@@ -10,6 +10,7 @@ from fleetcron.model.name import LABEL_HINT, is_label
 DEFAULT_POOL: Final = "default"
 FIELDS: Final = ("slots", "per_tenant", "per_type")
 _MOST: Final = 1_000_000
+_LIVE_SHARE: Final = 4  # one slot of so many is always left to live work
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,12 @@ class Pool:
     def as_document(self) -> dict[str, Any]:
         """As people write it, and as `read_pool` reads it."""
         return {"slots": self.slots, "per_tenant": self.per_tenant, "per_type": dict(self.per_type)}
+
+
+def lendable(slots: int, room: int, lent: int) -> int:
+    """How many of the free slots catch-up may take. It borrows, but a quarter of all, at least one, stays free for live
+    work. One slot alternates."""
+    return room if slots == 1 else max(0, min(room, slots - max(1, slots // _LIVE_SHARE) - lent))
 
 
 def read_pool(name: str, raw: Mapping[str, object], now: Pool | None = None) -> Pool:

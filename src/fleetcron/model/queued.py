@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
+from fleetcron.model.pool import lendable
 from fleetcron.model.rules import Lane, OverlapPolicy
 from fleetcron.model.run import RunKind
 from fleetcron.model.states import RunState
@@ -167,7 +168,8 @@ _EVERYBODY: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Caps and quotas, and what is in flight: (pool, tenant, type) -> runs. None is no limit."""
+    """Caps and quotas, and what is in flight: (pool, tenant, type) -> runs; of these `lent` to catch-up, by pool. None
+    is no limit."""
 
     slots: int | None = None
     per_tenant: int | None = None
@@ -175,6 +177,7 @@ class Limits:
     tenants: Mapping[str, Cap] = field(default_factory=dict)
     next_us: Mapping[str, int] = field(default_factory=dict)  # when the next start of a tenant with a rate is allowed
     held: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    lent: Mapping[str, int] = field(default_factory=dict)
     controls: Sequence[Control] = ()
 
     def places(self, gate: str, key: str, pool: str, now_ms: int) -> int:
@@ -197,6 +200,12 @@ class Limits:
     def free_slots(self, pool: str) -> int:
         return _left(self.slots, self._count(lambda where: where[0] == pool))
 
+    def free_for_catchup(self, pool: str) -> int:
+        """Of the slots that the fleet has there, whoever lends them."""
+        if self.slots is None:
+            return _EVERYBODY
+        return lendable(self.slots, self.free_slots(pool), self.lent.get(pool, 0))
+
     def _count(self, is_meant: Callable[[tuple[str, str, str]], bool]) -> int:
         return sum(held for where, held in self.held.items() if is_meant(where))
 
@@ -210,7 +219,7 @@ class Facts:
     """Everything that a claim is decided by. `room` and `catchup_room` are free slots: in all, and for catch-up.
 
     `early_room`: how many of the runs may be such that are not due yet. `catchup_first`: it is the turn of catch-up, in
-    a pool with one slot.
+    a pool with one slot; `catchup_turn`: it would be, if the whole fleet had only one.
     """
 
     now_ms: int
@@ -227,6 +236,7 @@ class Facts:
     limits: Limits = field(default_factory=Limits)
     early_room: int | None = None
     catchup_first: bool = False
+    catchup_turn: bool = False
 
 
 class Park(NamedTuple):

@@ -47,7 +47,7 @@ class _Chooser:
                 self.by_type_here[kind] += held
         slots = facts.limits.slots
         self.room = facts.room if slots is None else min(facts.room, slots - here)
-        self.catchup_room = facts.catchup_room
+        self.catchup_room = min(facts.catchup_room, facts.limits.free_for_catchup(facts.pool))
         self.early_room = self.room if facts.early_room is None else facts.early_room
 
     def choice(self) -> Choice:
@@ -75,9 +75,10 @@ class _Chooser:
         """Nobody takes a key early that somebody wants who is due, of whatever lane: a job whose runs end a moment
         before its next tick would never catch up."""
         now_ms = self.facts.now_ms
+        catchup_first = self.facts.catchup_first or (self.facts.catchup_turn and self.facts.limits.slots == 1)
         wanted = {run.claim_key for run in self.facts.candidates if run.due_ms <= now_ms and not run.leased}
         waits = []
-        for run in order(self.facts.candidates, now_ms, catchup_first=self.facts.catchup_first):
+        for run in order(self.facts.candidates, now_ms, catchup_first=catchup_first):
             if run.due_ms > now_ms and run.claim_key is not None and run.claim_key in wanted:
                 waits.append(run)
             else:

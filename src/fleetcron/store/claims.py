@@ -69,6 +69,7 @@ class Claim:
     lacks: tuple[str, ...] = ()  # handlers that it has not
     early_room: int | None = None  # how many may be such that are not due yet; None: all
     catchup_first: bool = False  # it is the turn of catch-up, in a pool with one slot
+    catchup_turn: bool = False  # what it claimed last was live; for a pool with one slot in the whole fleet
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +212,7 @@ def _facts(wish: Claim, candidates: Sequence[Queued], room: _Room, limits: Limit
         limits=limits,
         early_room=room.early,
         catchup_first=wish.catchup_first,
+        catchup_turn=wish.catchup_turn,
     )
 
 

@@ -4,6 +4,7 @@ There are no counters: what is in flight is counted when somebody claims, one cl
 """
 
 import json
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
@@ -49,8 +50,12 @@ def counted(limits: Limits, tenants: Collection[str]) -> Script[Limits]:
     next_us: dict[str, int] = {}
     if any(cap.rate_per_s is not None for cap in caps.values()):
         next_us = {row["tenant"]: row["next_us"] for row in (yield "rates_read", {"tenants": names})}
-    held = {(row["pool"], row["tenant"], row["type"]): row["held"] for row in (yield "leases_counts", {})}
-    return replace(limits, tenants=caps, next_us=next_us, held=held)
+    counts = yield "leases_counts", {}
+    held = {(row["pool"], row["tenant"], row["type"]): row["held"] for row in counts}
+    lent: Counter[str] = Counter()
+    for row in counts:
+        lent[row["pool"]] += row["lent"]
+    return replace(limits, tenants=caps, next_us=next_us, held=held, lent=lent)
 
 
 def pull(pool: str, limits: Limits, room: int, catchup_room: int, now_ms: int) -> Script[bool]:
@@ -72,7 +77,7 @@ def pull(pool: str, limits: Limits, room: int, catchup_room: int, now_ms: int) -
         places = min(free, limits.places(gate, key, pool, now_ms))
         if places > 0:
             by_places.setdefault(places, []).append((gate, key))
-    lane: Lane | None = None if catchup_room > 0 else "live"
+    lane: Lane | None = None if min(catchup_room, limits.free_for_catchup(pool)) > 0 else "live"
     pools: set[str] = set()
     for places, gates_and_keys in sorted(by_places.items()):
         pools |= yield from release(gates_and_keys, places, pool=pool, lane=lane, due_ms=now_ms)

@@ -73,6 +73,7 @@ class Intake:
             lacks=tuple(pool.lacks),
             early_room=early_room,
             catchup_first=pool.catchup_first,
+            catchup_turn=pool.catchup_turn,
         )
         life = self._lease.lives
         async with self._one_at_a_time:

@@ -7,15 +7,8 @@ from dataclasses import dataclass, field
 from fleetcron.executors.assignment import Key
 from fleetcron.executors.executor import Executor
 from fleetcron.model.errand import Errand
+from fleetcron.model.pool import lendable
 from fleetcron.store.claims import Claimed
-
-LIVE_SHARE = 4  # one slot of so many is always left to live work
-
-
-def lendable(slots: int, room: int, lent: int) -> int:
-    """How many of the free slots catch-up may take. It borrows, but a quarter of all, at least one, stays free for live
-    work. One slot alternates."""
-    return room if slots == 1 else max(0, min(room, slots - max(1, slots // LIVE_SHARE) - lent))
 
 
 class Turns:
@@ -77,7 +70,11 @@ class Pool:
 
     @property
     def catchup_first(self) -> bool:
-        return self.slots == 1 and not self.last_was_catchup
+        return self.slots == 1 and self.catchup_turn
+
+    @property
+    def catchup_turn(self) -> bool:
+        return not self.last_was_catchup
 
     def hold(self, attempt: Attempt) -> None:
         self.held[attempt.key] = attempt
