@@ -332,7 +332,7 @@ async def who_shares_the_new_key_does_not_wait_for_the_old_one(f: Floor) -> None
 
 @check
 async def a_tick_takes_the_place_of_one_that_holds_the_old_key(f: Floor) -> None:
-    """Of one that runs, when it has stopped; of one that rests, at once."""
+    """It asks it to stop, and waits for that."""
     first = await retrying(f, "a", overlap=OverlapRule("cancel_previous"))
     await edit(f, "a", overlap=OverlapRule("cancel_previous", concurrency_key="db"))
     [again] = await f.claim("w1")

@@ -285,6 +285,31 @@ def test_an_unknown_handler_waits_visibly_and_others_go_on(engine: str, request:
     played(request, engine, scenario, {"t:f": lambda: None})
 
 
+@ENGINES
+def test_a_function_that_is_renamed_while_a_run_is_open(engine: str, request: pytest.FixtureRequest) -> None:
+    """The next attempt asks for the new one. A worker that has only the old one declines once, and the run waits."""
+
+    def broken() -> None:
+        raise ValueError("no")
+
+    async def scenario(made: Crew) -> None:
+        await made.define(job("a", "t:reprot"))
+        made.join("w1")
+        run = await made.trigger("a")
+        await made.until(lambda lines: lines[0].run.state is RunState.RETRYING, run)
+        await made.define(job("a", "t:report"))
+        await made.set_clock(await made.now_ms() + 3_600_000)
+        [line] = await made.until(lambda lines: lines[0].waiting is not None, run)
+        assert line.waiting is not None
+        assert (line.waiting.gate, line.waiting.key) == ("handler", "python:t:report")
+        assert made.workers["w1"].health.counts["handed_back"] == 1
+        made.join("w2", functions={"t:report": lambda: None})
+        [line] = await made.ended(run)
+        assert (line.run.state, line.run.attempt, line.run.revision) == (RunState.SUCCEEDED, 2, 1)
+
+    played(request, engine, scenario, {"t:reprot": broken})
+
+
 def test_an_import_that_hangs_holds_up_nobody_else(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
