@@ -99,6 +99,71 @@ def test_a_regular_expression_that_holds_the_interpreter_does_not_hold_the_worke
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("name", ["hogs", "waits_in_c"])
+def test_who_had_to_be_killed_with_its_host_runs_alone_from_then_on(name: str) -> None:
+    """S1-26: what does not stop hurts its neighbours once. Its next attempt is killed alone, however often."""
+
+    async def scenario() -> None:
+        async with handler_hosts(name, "sleeps", "pid_of", silence_s=0.5, patience_s=0.3) as (hosts, heard):
+            await pid_of(hosts, heard, 9)
+            hosts.start([assignment(python("sleeps"), 1), assignment(python(name), 2, timeout_s=0.1)])
+            assert isinstance((await heard.end_of(2)).outcome, TimedOut)
+            assert isinstance((await heard.end_of(1)).outcome, Lost)
+            hosts.start([assignment(python("sleeps"), 10)])
+            old = await pid_of(hosts, heard, 11)
+            for run_id in (20, 21):
+                hosts.start([assignment(python(name), run_id, timeout_s=0.1)])
+                assert await pid_of(hosts, heard, 30 + run_id) == old  # beside it
+                assert isinstance((await heard.end_of(run_id)).outcome, TimedOut)
+            assert await pid_of(hosts, heard, 12) == old
+            assert hosts.running() == {(10, 1)}  # which nobody has hurt
+
+    asyncio.run(scenario())
+
+
+def test_a_function_runs_alone_as_soon_as_one_of_its_attempts_does_not_stop() -> None:
+    """The host of that one lives on for as long as its neighbours are waited for."""
+
+    async def scenario() -> None:
+        async with handler_hosts("waits_in_c", "sleeps", "pid_of", patience_s=30) as (hosts, heard):
+            await pid_of(hosts, heard, 9)
+            hosts.start([assignment(python("sleeps"), 1), assignment(python("waits_in_c"), 2, timeout_s=0.1)])
+            while not hosts._suspects:
+                await asyncio.sleep(0.01)
+            hosts.start([assignment(python("waits_in_c"), 3, timeout_s=0.1)])
+            new = await pid_of(hosts, heard, 10)
+            assert isinstance((await heard.end_of(3)).outcome, TimedOut)
+            assert await pid_of(hosts, heard, 11) == new
+            assert hosts.running() == {(1, 1), (2, 1)}
+
+    asyncio.run(scenario())
+
+
+def test_who_holds_the_interpreter_is_found_although_others_time_out_before_it() -> None:
+    """Of two hosts that did not answer, it was in both."""
+
+    async def scenario() -> None:
+        subjects = ("hogs", "sleeps", "sleeps_in_a_thread", "pid_of")
+        async with handler_hosts(*subjects, silence_s=0.5, patience_s=0.3) as (hosts, heard):
+            for at, name in enumerate(("sleeps", "sleeps_in_a_thread")):
+                await pid_of(hosts, heard, at)
+                hosts.start([assignment(python("hogs"), 10 + at), assignment(python(name), 20 + at, timeout_s=0.1)])
+                assert isinstance((await heard.end_of(20 + at)).outcome, TimedOut)
+                assert isinstance((await heard.end_of(10 + at)).outcome, Lost)
+            hosts.start([assignment(python("hogs"), 12)])
+            new = await pid_of(hosts, heard, 30)
+            for at, name in enumerate(("sleeps", "sleeps_in_a_thread")):  # alone, and then among the others again
+                hosts.start([assignment(python(name), 40 + at, payload={"seconds": 0.01})])
+                slept = json.loads((await heard.end_of(40 + at)).result_json or "")
+                assert slept != f"slept in {new}"
+                hosts.start([assignment(python(name), 50 + at, payload={"seconds": 0.01})])
+                slept = json.loads((await heard.end_of(50 + at)).result_json or "")
+                assert slept == f"slept in {new}"
+            assert hosts.running() == {(12, 1)}
+
+    asyncio.run(scenario())
+
+
 def test_a_crash_is_a_fault_of_whoever_was_alone_and_the_worker_goes_on() -> None:
     async def scenario() -> None:
         async with handler_hosts("crashes", "pid_of") as (hosts, heard):

@@ -63,8 +63,12 @@ class Landlord(Protocol):
 
     def host_is_retired(self) -> None: ...
 
-    def host_ended(self, host: "HandlerHost", reason: str, suspects: Set[str]) -> None:
-        """`suspects`: the functions of which one has crashed it, if nobody knows which."""
+    def host_does_not_stop(self, function: str) -> None:
+        """This one has to be killed, and its host with it."""
+
+    def host_ended(self, host: "HandlerHost", reason: str, suspects: Set[str], doubted: Set[str]) -> None:
+        """`suspects`: the functions of which one has crashed it, if nobody knows which. `doubted`: those that may have
+        kept it from answering, although it was killed because of others."""
 
 
 class HandlerHost:
@@ -267,6 +271,7 @@ class HandlerHost:
             case Phase.STUCK:
                 if self._stuck_ms is None:
                     self._stuck_ms = now_ms
+                self._landlord.host_does_not_stop(function_of(flight))
                 self.retire(f"{flight.assignment.job} (run {flight.assignment.run_id}) does not stop")
 
     def _ping(self, now_ms: int) -> None:
@@ -274,8 +279,11 @@ class HandlerHost:
             self._pings += 1
             self._pinged_ms = now_ms
             self._wire.send(["ping", self._pings])
-        elif now_ms - self._pinged_ms >= self._settings.silence_ms:
+        elif self._is_mute(now_ms):
             self.retire("it does not answer: a function keeps the interpreter or the event loop to itself")
+
+    def _is_mute(self, now_ms: int) -> bool:
+        return self._pinged_ms is not None and now_ms - self._pinged_ms >= self._settings.silence_ms
 
     def _is_too_slow(self) -> None:
         self.retired_because = f"it was not ready within {self._settings.start_ms / 1000:g} s: what do its imports do?"
@@ -345,8 +353,9 @@ class HandlerHost:
         if reports:
             self._landlord.host_told(self, reports, ())
         self._end_searches()
-        suspects = () if is_alone or is_overdue or self._was_killed else map(function_of, flights.values())
-        self._landlord.host_ended(self, reason, frozenset(suspects))
+        functions = frozenset() if is_alone or is_overdue else frozenset(map(function_of, flights.values()))
+        crashed = frozenset() if self._was_killed else functions
+        self._landlord.host_ended(self, reason, crashed, functions if self._is_mute(now_ms) else frozenset())
 
     def _imported_now(self) -> frozenset[str]:
         """Also those that had no turn yet, if they are of the same modules: they would end the next one."""

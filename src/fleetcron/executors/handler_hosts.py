@@ -6,6 +6,10 @@ When a host crashes with several functions in it, nobody knows which one it was.
 runs alone, in a host for one, until it has come back once. So a function that crashes does it to itself the next time,
 and the innocent lose one attempt and not all of them.
 
+A function that did not stop, so that its host has to be killed, is a suspect too: its next attempt takes nobody along.
+If the host did not even answer, who it was is less sure. One that holds the interpreter lets the timeouts of others run
+out before its own. So whoever was in two such hosts, one after the other, is a suspect as well.
+
 Hosts may know different things: one was started before new code came, one could not import what another could. What
 one of them has is there, and each is given only what it has. A host that lacks a function and whose files have changed
 since it imported them is replaced: only a new process can see the new code.
@@ -70,6 +74,7 @@ class HandlerHosts:
         self._queue: deque[Assignment] = deque()
         self._suspected: deque[Assignment] = deque()  # waits for a host of its own
         self._suspects: set[str] = set()
+        self._mute: set[str] = set()  # was in a host that did not answer and was killed, and has not come back since
         self._found: Found = {}
         self._fatal: set[str] = set()  # their import has ended a host: not to be tried on the others
         self._doubted: set[str] = set()  # it may have been their import, or what ran in the host just then
@@ -260,6 +265,8 @@ class HandlerHosts:
 
     def host_told(self, host: HandlerHost, reports: Sequence[Report], ended: Sequence[Flight]) -> None:
         self._tell(reports)
+        if self._mute:
+            self._mute.difference_update(map(function_of, ended))
         if host in self._singles:
             self._suspects.difference_update(map(function_of, ended))
             if not self._suspects and not self._suspected:
@@ -282,10 +289,14 @@ class HandlerHosts:
         self._reckon()
         self._feed()
 
-    def host_ended(self, host: HandlerHost, reason: str, suspects: Set[str]) -> None:
+    def host_does_not_stop(self, function: str) -> None:
+        self._suspects.add(function)
+
+    def host_ended(self, host: HandlerHost, reason: str, suspects: Set[str], doubted: Set[str]) -> None:
         self._hosts.remove(host)
         self._singles.discard(host)
-        self._suspects |= suspects
+        self._suspects |= suspects | (doubted & self._mute)
+        self._mute |= doubted
         # Where something ran, that may have ended it: an import is believed to have done it when it happens again.
         self._fatal |= host.died_of & self._doubted if host.was_at_work else host.died_of
         self._doubted |= host.died_of
