@@ -104,10 +104,12 @@ class Unqueued(NamedTuple):
 
 
 class Late(NamedTuple):
-    """What becomes of late ticks: those that will not run, and those that are caught up."""
+    """What becomes of late ticks: those that will not run, and those that are caught up. `decided`: this is said of so
+    many of the first ones only; None: of all."""
 
     closes: Sequence["Close"] = ()
     caught_up: Sequence[int] = ()
+    decided: int | None = None
 
 
 class Control(NamedTuple):

@@ -1,20 +1,15 @@
 """From planned to due: runs enter the queue of their pool a moment before they may start."""
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, Final, TypeAlias
 
-from fleetcron.model.queued import Close, Late, Unqueued
-from fleetcron.model.rules import MisfireRule
-from fleetcron.model.writing import misfire_from
 from fleetcron.steps import step
-from fleetcron.store.closing import close_runs
 from fleetcron.store.dbclock import Reading, read_clock
 from fleetcron.store.engine import Engine, Row, Script
-from fleetcron.store.rows import ids, rows, texts
+from fleetcron.store.rows import rows, texts
+from fleetcron.store.unqueued import LATE_MOST, Lateness, answer_late
 from fleetcron.store.written import Ok, Refused, Written
 
 _LOOK_ROUND: Final = 20
@@ -46,7 +41,6 @@ class Promoted:
     busy: bool = False
 
 
-Lateness: TypeAlias = Callable[[Sequence[Unqueued], MisfireRule, int], Late]
 Ranking: TypeAlias = Callable[[Sequence[Coming], Shares], tuple[list[int], dict[Place, int]]]
 
 
@@ -66,16 +60,20 @@ class Queue:
         self._engine = engine
         self._full = 0  # transactions in a row that were not enough: a burst
 
-    async def promote(self, ahead_ms: int, most: int, rank: Ranking, late: Lateness | None = None) -> Written[Promoted]:
+    async def promote(
+        self, ahead_ms: int, most: int, rank: Ranking, late: Lateness | None = None, late_most: int = LATE_MOST
+    ) -> Written[Promoted]:
         """Queue what may start within `ahead_ms`. `rank` is pure: it is given where tenants stand, and says where the
         runs and the tenants stand then. So is `late`, which says what becomes of ticks that nobody queued in time
-        (None: they are queued like the others).
+        (None: they are queued like the others); about `late_most` of these in one transaction, the others in the next.
 
         While a burst goes on runs are taken from every tenant in turn: whoever has a few at the hour does not wait
         until 100,000 of somebody else's, planned before them, are queued. What became due first is looked at, and what
         became due last; all of it when the burst is noticed, and now and then."""
-        seen = _SEEN if self._full % _LOOK_ROUND == 1 else most
-        last = most if self._full else 0
+        full, is_wide = self._full, self._full % _LOOK_ROUND == 1
+        seen = _SEEN if is_wide else most
+        last = most if full else 0
+        self._full += is_wide  # should that take too long, it is not tried again at once: the next one sees less
 
         def script() -> Script[Promoted | Refused]:
             step("promote.lock")
@@ -87,10 +85,11 @@ class Queue:
             taken = yield "upcoming_take", {"until_ms": until_ms, "most": most, "first": seen, "last": last}
             if not taken:
                 return Promoted()
-            left_out, caught_up = yield from _late(taken, late, facts["now_ms"])
+            said = yield from answer_late(taken, late, facts["now_ms"], late_most)
+            left_out = said.closed | said.put_back
             queued = [row for row in taken if row["run_id"] not in left_out]
             coming = [
-                Coming(r["pool"], "catchup" if r["run_id"] in caught_up else r["lane"], r["priority"], r["tenant"],
+                Coming(r["pool"], "catchup" if r["run_id"] in said.caught_up else r["lane"], r["priority"], r["tenant"],
                        r["weight"])
                 for r in queued
             ]  # fmt: skip
@@ -100,12 +99,12 @@ class Queue:
             yield "shares_write", {"rows": _share_rows(moved)}
             yield "notify", {"topic": "work"}
             step("promote.written")
-            more = len(taken) == most
-            return Promoted(len(taken), more, in_turn=more and self._full > 0)
+            more = len(taken) == most or bool(said.put_back)
+            return Promoted(len(taken) - len(said.put_back), more, in_turn=more and full > 0)
 
         done = await self._engine.write(script)
-        if isinstance(done, Ok) and not done.value.busy:
-            self._full = self._full + 1 if done.value.more else 0
+        if isinstance(done, Ok):
+            self._full = full if done.value.busy else full + 1 if done.value.more else 0
         return done
 
     async def has_work(self, pool: str) -> bool:
@@ -130,33 +129,6 @@ class Queue:
             return NextLook(reading, row["upcoming_ms"], row["look_ms"])
 
         return await self._engine.read(script)
-
-
-def _late(taken: Sequence[Row], late: Lateness | None, now_ms: int) -> Script[tuple[set[int], set[int]]]:
-    """The runs that were closed because nobody was there when they were due, and those that are caught up."""
-    since: dict[str, int] = {}
-    for row in taken:
-        if row["fresh_tick"] and row["due_ms"] < now_ms:
-            job_id = str(row["job_id"])
-            since[job_id] = min(row["scheduled_for_ms"], since.get(job_id, row["scheduled_for_ms"]))
-    if late is None or not since:
-        return set(), set()
-    found = yield "runs_unqueued", {"rows": rows({"job_id": each, "from_ms": ms} for each, ms in sorted(since.items()))}
-    closes: list[Close] = []
-    caught_up: list[int] = []
-    for _, some in groupby(found, key=lambda row: str(row["job_id"])):
-        ticks = list(some)
-        if ticks[0]["misfire"] is not None:
-            rule = misfire_from(json.loads(ticks[0]["misfire"]))
-            unqueued = [Unqueued(row["run_id"], row["due_ms"], row["created_ms"]) for row in ticks]
-            decided = late(unqueued, rule, now_ms)
-            closes += decided.closes
-            caught_up += decided.caught_up
-    if closes:
-        yield from close_runs(closes, now_ms)
-    if caught_up:
-        yield "runs_set_lane", {"ids": ids(caught_up)}
-    return {each.run_id for each in closes}, set(caught_up)
 
 
 def _shares(coming: Sequence[Coming]) -> Script[dict[Place, int]]:

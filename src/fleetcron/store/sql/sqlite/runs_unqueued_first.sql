@@ -1,0 +1,15 @@
+-- The oldest ticks of these jobs that are due, were planned, and that nobody has queued yet; with the rule for the late.
+SELECT t.run_id, t.job_id, t.scheduled_for_ms, t.run_after_ms AS due_ms, t.created_ms,
+    j.definition -> '$.misfire' AS misfire
+FROM (SELECT value ->> 'job_id' AS job_id, value ->> 'from_ms' AS from_ms FROM json_each(:rows)) AS n
+CROSS JOIN jobs AS j ON j.job_id = n.job_id
+CROSS JOIN runs AS t ON t.run_id IN (
+    SELECT r.run_id FROM runs AS r
+    WHERE r.job_id = n.job_id AND r.kind <> 'manual' AND r.scheduled_for_ms >= n.from_ms
+        AND r.scheduled_for_ms < :now_ms AND r.run_after_ms < :now_ms
+        AND r.kind = 'tick' AND r.lane = 'live' AND r.round = 0 AND r.finished_ms IS NULL
+        AND NOT EXISTS (SELECT 1 FROM queue AS q WHERE q.run_id = r.run_id)
+        AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.run_id = r.run_id)
+    ORDER BY r.scheduled_for_ms
+    LIMIT :most)
+ORDER BY t.job_id, t.scheduled_for_ms
