@@ -12,6 +12,7 @@ from fleetcron.model.writing import misfire_document
 from fleetcron.policy.choose import choose
 from fleetcron.store.claims import Claim
 from fleetcron.store.ends import Ended
+from fleetcron.store.engine import Script
 from fleetcron.store.written import Ok, Refused
 from tests.store.engines import change
 from tests.worker.shop import BEGIN_MS as NOW
@@ -220,6 +221,25 @@ async def an_end_is_written_once_and_only_by_its_owner(shop: Shop) -> None:
     assert (run["state"], run["finished_ms"], run["attempt"], run["started_ms"]) == ("succeeded", NOW, 1, NOW + 1)
     assert await shop.rows("SELECT * FROM leases") == []
     assert (await shop.store.events.counts(0))["finish_refused"] == 4
+
+
+@check
+async def a_guard_sees_who_holds_a_run(shop: Shop) -> None:
+    """What a handler's own transaction asks before it commits. Between two attempts nobody holds it."""
+    job = Job(1)
+    await shop.define(job)
+    await shop.plan(job, NOW)
+    await shop.promote()
+    await shop.join("n1", p1=1)
+
+    def script() -> Script[list[tuple[int, str | None]]]:
+        return [(row["attempt"], row["node_id"]) for row in (yield "leases_guard", {"run_id": 1})]
+
+    assert ok(await shop.store.engine.write(script)) == []
+    await shop.claim("n1")
+    assert ok(await shop.store.engine.write(script)) == [(1, "n1")]
+    await shop.finish("n1", 1, 1, BROKEN)
+    assert ok(await shop.store.engine.write(script)) == [(1, None)]
 
 
 @check
