@@ -11,6 +11,7 @@ import pytest
 
 from fleetcron.api.arrivals import LOOK_EVERY_S, Arrivals
 from fleetcron.errors import StoreUnavailable
+from fleetcron.store.queue import Queue
 from fleetcron.store.store import Store
 from tests.store.engines import opened
 
@@ -96,3 +97,20 @@ def test_all_hear_that_the_store_is_away(tmp_path: Path) -> None:
             assert scene.looks["p"] == 2
 
     asyncio.run(scenario())
+
+
+def test_what_is_queued_comes_although_nothing_can_be_queued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def promote(*_: object) -> None:
+        raise StoreUnavailable("too slow")
+
+    async def scenario() -> None:
+        async with staged(tmp_path) as scene:
+            monkeypatch.setattr(Queue, "promote", promote)
+            scene.work.add("p")
+            assert await scene.arrivals.come("p", until(40))
+            assert await scene.arrivals.come("p", until(40))
+
+    asyncio.run(scenario())
+    assert [each.getMessage() for each in caplog.records] == ["queueing waits: too slow"]

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from fleetcron.errors import StoreUnavailable
 from fleetcron.model.access import Role
 from fleetcron.policy.access import Limiter, Turn
+from fleetcron.store.queue import Queue
 from fleetcron.worker.settling import settling
 from tests.api.server import Api
 from tests.api.test_jobs import MINUTELY
@@ -71,6 +73,18 @@ def test_a_run_is_claimed_worked_on_and_finished(both: Api) -> None:
     assert both.get(f"/runs/{run['run_id']}/log")["pieces"][0]["text"] == "half\n"
     assert worker.delete(me)["left"]
     assert "join anew" in worker.post(f"{me}/claim", {"pool": "default"}, 409)["detail"]
+
+
+def test_what_is_queued_is_claimed_although_nothing_can_be_queued(both: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    both.post("/jobs", MINUTELY, 201)
+    worker, me = joined(both)
+    both.do(both.floor.next_minute())
+
+    async def promote(*_: object) -> None:
+        raise StoreUnavailable("too slow")
+
+    monkeypatch.setattr(Queue, "promote", promote)
+    assert len(worker.post(f"{me}/claim", {"pool": "default"})["runs"]) == 1
 
 
 def test_how_an_attempt_ended_decides_what_becomes_of_its_run(both: Api) -> None:

@@ -1,14 +1,18 @@
 """Whoever waits for work waits together: one look at a pool serves all that wait for it on this node."""
 
 import asyncio
+import logging
 from contextlib import suppress
 from typing import Final
 
+from fleetcron.errors import StoreError
 from fleetcron.policy.late import late
 from fleetcron.store.store import Store
 from fleetcron.worker.loop import ranked
 
-PROMOTED: Final = 2_000
+log = logging.getLogger(__name__)
+
+_PROMOTED: Final = 2_000
 LOOK_EVERY_S: Final = 0.25
 
 
@@ -19,6 +23,7 @@ class Arrivals:
         self._store = store
         self._closing = closing
         self._looks: dict[str, asyncio.Task[bool]] = {}
+        self._trouble: str | None = None  # why nothing can be queued
 
     async def come(self, pool: str, until_s: float) -> bool:
         """Wait until there may be something to claim; false when the time of the loop's clock is over."""
@@ -29,6 +34,18 @@ class Arrivals:
             if look.done() and look.result():
                 return True
         return False
+
+    async def queue_due(self) -> None:
+        """Queue what is due. If that fails, there may be something in the queue all the same: whoever asks for it next
+        hears whether the database is away."""
+        trouble = None
+        try:
+            await self._store.queue.promote(0, _PROMOTED, ranked, late)
+        except StoreError as error:
+            trouble = str(error)
+            if self._trouble != trouble:
+                log.error("queueing waits: %s", trouble)
+        self._trouble = trouble
 
     def _look(self, pool: str) -> "asyncio.Task[bool]":
         if pool not in self._looks:
@@ -45,5 +62,5 @@ class Arrivals:
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_EVERY_S):
                 await self._closing.wait()
-        await self._store.queue.promote(0, PROMOTED, ranked, late)
+        await self.queue_due()
         return await self._store.queue.has_work(pool)

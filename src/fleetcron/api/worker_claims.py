@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from fleetcron.api import worker_shapes as shapes
 from fleetcron.api.access import Caller, TheCaller, TheContext, require_still
-from fleetcron.api.arrivals import PROMOTED
 from fleetcron.api.context import Context
 from fleetcron.api.problems import Problem, wrong
 from fleetcron.api.routing import needs, router
@@ -23,14 +22,12 @@ from fleetcron.model.pool import lendable
 from fleetcron.model.secret import names_in
 from fleetcron.model.target import handler_key, target_document
 from fleetcron.policy.choose import choose
-from fleetcron.policy.late import late
 from fleetcron.store.claims import Claim, Claimed, Taken
 from fleetcron.store.ends import Ended
 from fleetcron.views.asking import answer
 from fleetcron.views.instants import as_json as instant_json
 from fleetcron.worker.assigning import assignment
 from fleetcron.worker.intake import NOTHING
-from fleetcron.worker.loop import ranked
 from fleetcron.worker.settling import settling
 
 routes = router("workers")
@@ -95,7 +92,7 @@ async def _has_come(context: Context, caller: Caller, pool: str, until_s: float)
 
 async def _taken(context: Context, worker_id: str, slots: int, body: shapes.Claim, batch: str) -> Taken:
     """Queue what is due (whoever claims does it; it may be the only worker), then claim."""
-    await context.store.queue.promote(0, PROMOTED, ranked, late)
+    await context.arrivals.queue_due()
     lanes = [held.lane for held in (await context.store.workers.begun(worker_id)).held if held.pool == body.pool]
     room = max(0, min(body.room, slots - len(lanes)))
     is_turn = context.turns.is_of_catchup(worker_id, body.pool)

@@ -70,6 +70,9 @@ class Worker:
         self._ahead_ms = round(config.ahead_s * 1000)
         self._promote_at_ms = 0.0  # when something is to be queued, by the database's time
         self._calm_until_s = 0.0  # until then the rest of a burst may wait, on the clock of the loop
+        self._promote_again_s = 0.0  # until then it is not tried again, after it has failed
+        self._promote_failures = 0
+        self._promote_trouble: str | None = None
         self._failures = 0
         self._has_news = True  # since the store was asked what comes next
         self._looked_s = self._next_s = 0.0  # when it was asked, and when that is
@@ -140,7 +143,7 @@ class Worker:
         """One turn. Answers for how many seconds there is nothing to do: 0 if there is more."""
         if not self.lease.is_held or self._must_begin_anew:  # it may be held, and the rest of a beginning have failed
             return await self._begin_anew()
-        more = await self._promote() if self._may_promote() else False
+        more = await self._promoted() if self._may_promote() else False
         for pool in self._hands.pools:
             more |= await self._intake.claim(pool)
         return 0 if more else await self._rest()
@@ -164,6 +167,7 @@ class Worker:
         self._promote_at_ms = min(poll_ms, coming_ms)
         look_ms = poll_ms if found.look_ms is None else found.look_ms
         promote_s = (self._promote_at_ms - found.now_ms) / 1000 + found.clock.received_s
+        promote_s = max(promote_s, self._promote_again_s)
         if self._has_no_room:
             promote_s = max(promote_s, self._calm_until_s)
         return min(promote_s, found.clock.received_s + (min(poll_ms, look_ms) - found.now_ms) / 1000)
@@ -175,7 +179,22 @@ class Worker:
     def _may_promote(self) -> bool:
         now_s = self._loop.time()
         is_calm = now_s < self._calm_until_s and self._has_no_room
-        return not is_calm and self.time.guess_ms(now_s) >= self._promote_at_ms
+        is_held_off = now_s < self._promote_again_s
+        return not is_calm and not is_held_off and self.time.guess_ms(now_s) >= self._promote_at_ms
+
+    async def _promoted(self) -> bool:
+        """If that fails, and the database answers all the same, what is queued already is claimed meanwhile."""
+        try:
+            more = await self._promote()
+        except StoreError as error:
+            self._tell("queueing", str(error))
+            self.time.read(await self._store.clock.read())
+            self._promote_trouble = str(error)
+            self._promote_failures += 1
+            self._promote_again_s = self._loop.time() + _backoff_s(self._promote_failures)
+            return False
+        self._promote_failures, self._promote_trouble = 0, None
+        return more
 
     async def _promote(self) -> bool:
         """Whether more is to be queued at once: not while all slots are taken and everybody's first runs are queued.
@@ -225,17 +244,21 @@ class Worker:
             rest_s = await self.step()
         except StoreError as error:
             self._failures += 1
-            if self.health.trouble != str(error):
-                log.error("claiming waits: %s", error)
-            self.health.trouble = str(error)
-            return min(_LONGEST_BACKOFF_MS, 50 << min(self._failures, 6)) / 1000
+            self._tell("claiming", str(error))
+            return _backoff_s(self._failures)
         if not self.lease.is_held:
             return rest_s  # it has asked for nothing yet
-        trouble = self._acks.trouble  # who can claim may still be unable to write how it ended: a disk that is full
+        # who can claim may still be unable to write how it ended (a disk that is full), or to queue what is due
+        trouble = self._acks.trouble or self._promote_trouble
         if self.health.trouble is not None and trouble is None:
             log.info("claiming goes on")
         self._failures, self.health.trouble = 0, trouble
         return rest_s
+
+    def _tell(self, what: str, why: str) -> None:
+        if self.health.trouble != why:
+            log.error("%s waits: %s", what, why)
+        self.health.trouble = why
 
     async def _joined(self, stop: asyncio.Event) -> bool:
         while not stop.is_set():
@@ -346,6 +369,10 @@ class Worker:
                 await self._acks.empty()
         with suppress(StoreError):
             await self._store.workers.leave(self._node_id)
+
+
+def _backoff_s(failures: int) -> float:
+    return min(_LONGEST_BACKOFF_MS, 50 << min(failures, 6)) / 1000
 
 
 def ranked(coming: Sequence[Coming], shares: Shares) -> tuple[list[int], dict[Place, int]]:
