@@ -455,7 +455,7 @@ def test_every_boundary_has_a_step(sqlite_memory_url: str) -> None:
             await beats([a, b], rounds=2)
             b.node = replace(b.node, roles=("scheduler", "worker"))
             b.resign()
-            await b._turn()
+            await b.settle()
             await a.release()
 
     on_step(lambda name: seen.setdefault(name))

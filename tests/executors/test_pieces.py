@@ -17,7 +17,7 @@ from fleetcron.executors.allowed import is_allowed
 from fleetcron.executors.assignment import Assignment
 from fleetcron.executors.by_target import ByTarget
 from fleetcron.executors.codes import CODES, is_permanent
-from fleetcron.executors.context import Stop
+from fleetcron.executors.context import Context, Snooze, Stop
 from fleetcron.executors.flights import FORCED_MS, NEVER_MS, Flights, Phase
 from fleetcron.executors.frames import BrokenFrames, Frames, framed
 from fleetcron.executors.handlers import Handlers
@@ -234,6 +234,23 @@ def test_what_was_returned_is_kept_or_refused(value: Any) -> None:
     assert isinstance(text, str)
     text.encode()
     assert "\\u0000" not in text.replace("\\\\", "")
+
+
+class Deaf:
+    def wrote(self, data: bytes) -> None: ...
+
+    def progressed(self, share: float, note: str) -> None: ...
+
+
+@pytest.mark.parametrize("seconds", [0, -5, float("nan")])
+def test_a_snooze_into_the_past_is_a_mistake(seconds: float) -> None:
+    """It would be an attempt a second, for ever."""
+    ctx = Context(assignment(PythonTarget("a:b"), 7), Deaf(), Stop())
+    with pytest.raises(ValueError, match=r"it takes a number of seconds above 0, such as snooze\(60\)"):
+        ctx.snooze(seconds)
+    with pytest.raises(Snooze) as told:
+        ctx.snooze(0.5)
+    assert told.value.seconds == 0.5
 
 
 def test_stop_is_a_flag_and_something_to_wait_for() -> None:

@@ -81,7 +81,7 @@ class Life:
         self._tell = tell
 
     def _holder(self, name: str) -> Holder:
-        row = Node(f"{name}-{self.number}", "host", os.getpid(), ("scheduler",))
+        row = Node(f"{name}-{self.number}", "host", os.getpid(), ("scheduler", "worker"))
         return Holder(self.store.engine, row, CoordinationConfig(), shards=SHARDS, clock=self.clock)
 
     def _scheduler(self, holder: Holder) -> Scheduler:
@@ -120,12 +120,14 @@ class Life:
         await self.plan()
 
     async def change_hands(self) -> None:
-        """Another node comes, gets its share, and leaves again."""
+        """Another node comes, gets its share, gives it back to drain, and leaves."""
         await self.first.beat()
         await self.second.beat()
         await self.first.settle()
         await self.second.settle()
         await self.plan()
+        self.second.resign()
+        await self.second.settle()
         await self.second.release()
         await self.first.settle()
 

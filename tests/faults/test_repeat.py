@@ -157,9 +157,6 @@ async def the_rest(one: Life) -> None:
     await one.store.nodes.announce(Node("silent", "host", 1, ("scheduler",)), 1000, shards=SHARDS)
     await one.pass_time(1000)
     assert await one.store.nodes.give_up_silent() == Ok(["silent"])
-    await one.store.nodes.announce(Node("drains", "host", 1, ("scheduler", "worker")), 1000, shards=SHARDS)
-    await one.store.shards.take("*", [0], "drains", 1000)
-    assert await one.store.nodes.resign("drains", ("worker",)) == Ok(1)
     assert isinstance(await set_shards(one.store.engine, SHARDS), Ok)
 
 

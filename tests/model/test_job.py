@@ -9,7 +9,7 @@ from fleetcron.model.entry import cron_entry
 from fleetcron.model.job import Change, Job, Revision, changes
 from fleetcron.model.lease import Lease
 from fleetcron.model.rules import MisfireRule
-from fleetcron.model.run import Run
+from fleetcron.model.run import Run, RunLine
 from fleetcron.model.states import RunState
 from fleetcron.model.target import PythonTarget
 from fleetcron.model.tenant import Tenant
@@ -85,3 +85,11 @@ def test_a_tenant_has_no_limits_but_the_size_of_a_payload() -> None:
     tenant = Tenant("acme")
     assert (tenant.weight, tenant.max_jobs, tenant.max_in_flight, tenant.rate_per_s) == (1, None, None, None)
     assert tenant.max_payload == 256 * 1024
+
+
+def test_nothing_lasts_less_than_nothing() -> None:
+    """A worker that guesses the database's clock a moment ahead starts a run after its end."""
+    ended = RunLine("default", "a", "default", replace(RUN, started_ms=1_001, finished_ms=1_000))
+    running = RunLine("default", "a", "default", replace(RUN, started_ms=1_001))
+    assert [line.lasted_ms(1_000) for line in (ended, running)] == [0, 0]
+    assert running.lasted_ms(1_005) == 4

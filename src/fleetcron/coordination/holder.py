@@ -84,6 +84,8 @@ class Holder:
         """
         self._beat_at_ms = self._clock.monotonic_ms() + self._heartbeat_ms
         self._notice_step_down()
+        if self._owes_resignation:
+            await self._tell_resignation()
         await self._renew()
         await self._say_alive()
         await self.settle()
@@ -91,6 +93,8 @@ class Holder:
 
     async def settle(self) -> list[Held]:
         """Look who holds what, and do what is ours to do about it."""
+        if self._owes_resignation:
+            await self._tell_resignation()
         view = await self._shards.view()
         step("shards.viewed")
         if any(not seen.alive for seen in view.nodes):
@@ -155,8 +159,6 @@ class Holder:
         self._lost_reply = None
         beats = self._clock.monotonic_ms() >= self._beat_at_ms
         try:
-            if self._owes_resignation:
-                await self._tell_resignation()
             if beats:
                 await self.beat()
             else:

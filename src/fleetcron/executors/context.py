@@ -144,5 +144,8 @@ class Context:
         self._ear.progressed(min(1.0, max(0.0, float(share))), str(note)[:200])
 
     def snooze(self, seconds: float) -> NoReturn:
-        """End this attempt and be called again after this time. It costs no failure."""
-        raise Snooze(max(0.0, float(seconds)))
+        """End this attempt and be called again after this time, from a second to seven days. It costs no failure."""
+        after = float(seconds)
+        if not after > 0:  # a deadline that has passed would be a loop without an end
+            raise ValueError(f"snooze({seconds!r}): it takes a number of seconds above 0, such as snooze(60)")
+        raise Snooze(after)

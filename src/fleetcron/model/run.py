@@ -91,7 +91,8 @@ class RunLine:
         """From its first start to its end, or to now. Pauses between attempts count: it was not done."""
         if self.run.started_ms is None:
             return None
-        return (self.run.finished_ms or max(now_ms, self.run.started_ms)) - self.run.started_ms
+        # the start is a worker's guess, which may be a moment ahead of the database's clock
+        return max(0, (self.run.finished_ms or now_ms) - self.run.started_ms)
 
 
 def idempotency_key(job_id: str, scheduled_for_ms: int, run_id: int, kind: RunKind) -> str:

@@ -25,7 +25,7 @@ class PastAttempt:
 
     @property
     def lasted_ms(self) -> int | None:
-        return None if self.finished_ms is None else self.finished_ms - self.started_ms
+        return None if self.finished_ms is None else max(0, self.finished_ms - self.started_ms)
 
 
 class LogPiece(NamedTuple):

@@ -102,6 +102,6 @@ def last_json(line: JobLine) -> dict[str, Any] | None:
         "run_id": line.last_run_id,
         "started_at": instant_json(started_ms),
         "finished_at": instant_json(finished_ms),
-        "duration_ms": None if started_ms is None or finished_ms is None else finished_ms - started_ms,
+        "duration_ms": None if started_ms is None or finished_ms is None else max(0, finished_ms - started_ms),
         "reason": line.last_reason,
     }
