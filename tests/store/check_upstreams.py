@@ -245,6 +245,21 @@ async def a_pause_is_said(w: "World") -> None:
 
 
 @check
+async def the_ticks_of_a_pause_count_once_it_is_over(w: "World") -> None:
+    """While it lasts nobody knows of them: what it did before is the answer. Then they are waited for until it is
+    decided what becomes of them."""
+    jobs = await Jobs.made(w)
+    await w.desk.edit(replace(job("a"), schedule=(replace(DAILY, cron="* * * * *"),)))
+    await jobs.run(jobs.a, 10)
+    await w.clock.set(NOW + 10 * MINUTE)
+    await w.desk.pause("default", "a", on_resume="all")
+    assert await jobs.facts(15) == [("succeeded", False, True)]
+    await w.clock.set(NOW + 20 * MINUTE)
+    await w.desk.resume("default", "a")
+    assert await jobs.facts(15) == [("succeeded", True, False)]
+
+
+@check
 async def only_runs_that_may_have_to_wait_are_asked(w: "World") -> None:
     """Manual runs, replays and further attempts do not wait."""
     jobs = await Jobs.made(w)
