@@ -18,7 +18,7 @@ from fleetcron.clock import Clock
 from fleetcron.config import CoordinationConfig
 from fleetcron.coordination.skew import Offset, Verdict, measured, with_good_clocks
 from fleetcron.coordination.spread import Moves, deserted, spread
-from fleetcron.errors import RefusedError, StoreError, StoreUnavailable
+from fleetcron.errors import RefusedError, StoreError
 from fleetcron.model.shard import ANYWHERE, Held, ShardKey
 from fleetcron.steps import step
 from fleetcron.store.engine import Engine
@@ -188,7 +188,7 @@ class Holder:
             given_back = self._answer(await self._nodes.resign(self.node.node_id, self.node.roles))
             step("shards.resigned")
             if given_back is None:
-                raise StoreUnavailable(f"it is not known whether the shards were given back: {self._lost_reply}")
+                return  # and say it again soon
             self.churn.given_back += given_back
             log.info("%s plans no more and gave back %d shards", self.node.node_id, given_back)
         self._owes_resignation = False
@@ -324,6 +324,8 @@ class Holder:
         ]
         known = self._known()
         if any(key not in known for key in moves.take):  # somebody was faster, or has its term in his hands
+            ends.append(self._retry_ms)
+        if self._owes_resignation:
             ends.append(self._retry_ms)
         # a lease that has run out and that others are to take is looked at again by and by, not all the time
         return min((end if end > 0 else self._retry_ms for end in ends), default=self._heartbeat_ms) + 1

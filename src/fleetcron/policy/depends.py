@@ -84,8 +84,8 @@ def _of_one(upstream: Upstream, now_ms: int, soon_ms: int) -> Verdict:
     name, answer = upstream.name, upstream.answer
     if upstream.undecided:  # before all else: a later tick in the period would count instead
         return WaitFor(upstream.job_id, soon_ms, f"upstream {name} is not decided")
-    # Also if it is paused since its success: a pause may last for weeks, and whether ticks fall into it is not known here
-    # (who is paused has no next tick). As soon as it is resumed they are a gap, which is undecided.
+    # Also if it is paused since its success: a pause may last for weeks, and whether ticks fall into it is not known
+    # here (who is paused has no next tick). As soon as it is resumed they are a gap, which is undecided.
     if upstream.is_satisfied:
         return Ready()
     if answer is None:
