@@ -53,6 +53,19 @@ async def a_key_is_held(shop: Shop) -> Mapping[str, Job]:
     return await held(shop, jobs)
 
 
+async def a_key_was_given_back(shop: Shop) -> Mapping[str, Job]:
+    """It is the turn of run 2, in another pool than run 3; nobody has looked yet."""
+    jobs = {
+        "1": Job(1, overlap="queue", key="k"), "2": Job(2, overlap="queue", key="k", pool="p2"),
+        "3": Job(3, overlap="queue", key="k"),
+    }  # fmt: skip
+    await held(shop, jobs)
+    await shop.claimed("n2")
+    await shop.claimed("n2", "p2")
+    await shop.finish("n1", 1, 1)
+    return jobs
+
+
 async def a_tick_is_due_when_the_one_before_ends(shop: Shop) -> Mapping[str, Job]:
     """Run 1 is held; run 2 was parked until it is due, which is now over."""
     job = Job(1)
@@ -144,6 +157,7 @@ PAIRS: dict[str, tuple[Act, Act, Act]] = {
         many_keys_are_held, claim("n2", room=1), finish_together(*range(1, MANY + 1)),
     ),
     "claims in two pools with shared keys": (two_want_the_same_keys, claim("n1"), claim("n2", "p2")),
+    "claims in two pools when a shared key was given back": (a_key_was_given_back, claim("n1"), claim("n2", "p2")),
     "claims in one pool": (two_want_the_same_keys, claim("n1"), claim("n2")),
     "claim and bury": (a_key_is_held, claim("n2"), bury),
     "claim of the buried and bury": (two_want_the_same_keys, claim("n1"), bury),

@@ -85,6 +85,12 @@ def test_keys() -> None:
     assert waiting("key", "k:acme:a:b", holders=(early,)) == (
         "waits for the key a:b: run 812 of job acme/stock holds it and starts at 2027-01-15T08:00:06Z"
     )
+    assert SERVED.queued is not None
+    unseen = replace(SERVED, queued=SERVED.queued._replace(claim_key="k:acme:shop-db"), holders=(other,))
+    text = "waits for the key shop-db: run 812 of job acme/stock holds it since 2027-01-15T08:00:00Z"
+    assert why(unseen) == text  # it is free to start otherwise
+    assert why(replace(unseen, in_pool=Used(4, None))).startswith("waits for a free slot of the pool reports")
+    assert why(replace(unseen, holders=())).startswith("waits for a free slot of the pool reports")
 
 
 def test_limits_that_are_gone_meanwhile() -> None:

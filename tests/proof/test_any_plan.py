@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fleetcron.store.engine import Script
-from fleetcron.store.rows import rows
+from fleetcron.store.rows import rows, texts
 from fleetcron.store.store import Store
 from tests.store.engines import change, hand_cranked
 from tests.worker.shop import BEGIN_MS, Job, Shop, ok
@@ -63,6 +63,16 @@ def test_as_many_are_released_as_asked_for(postgres18_url: str, most: int) -> No
             waited = rows([{"gate": "key", "key": "k:t1:k"}])
             call = {"rows": waited, "most": most, "pool": None, "lane": None, "due_ms": None}
             assert sorted(await asked(shop, "queue_release", call)) == list(range(2, 2 + most))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_as_many_are_called_as_asked_for(postgres18_url: str, most: int) -> None:
+    async def scenario() -> None:
+        async with flooded(postgres18_url, "queue") as shop:
+            call = {"keys": texts(["k:t1:k"]), "most": most, "now_ms": shop.now}
+            assert sorted(await asked(shop, "queue_call", call)) == list(range(2, 2 + most))
 
     asyncio.run(scenario())
 

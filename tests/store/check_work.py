@@ -10,6 +10,7 @@ from fleetcron.model.rules import MisfireRule
 from fleetcron.model.states import RunState
 from fleetcron.model.writing import misfire_document
 from fleetcron.policy.choose import choose
+from fleetcron.policy.turns import TURN_MS
 from fleetcron.store.claims import Claim
 from fleetcron.store.ends import Ended
 from fleetcron.store.engine import Script
@@ -328,20 +329,23 @@ async def runs_wait_for_a_key_and_are_let_go(shop: Shop) -> None:
     one, other = Job(1, overlap="queue", key="shared"), Job(2, overlap="queue", key="shared", pool="p2")
     third = Job(3, overlap="allow", max_running=2, key="shared", pool="p2")
     await shop.define(one, other, third)
-    await shop.plan(one, NOW, NOW + 1)
+    await shop.plan(one, NOW)
+    await shop.plan(third, NOW)
+    await shop.plan(one, NOW + 1)
     await shop.plan(other, NOW + 2)
-    await shop.plan(third, NOW + 3)
     await shop.promote()
     await shop.join("n1", p1=5, p2=5)
     key = "key k:t1:shared"
     assert await shop.claimed("n1") == [1]
-    assert await shop.claimed("n1", "p2") == [4]  # two of that job may hold it
-    assert await shop.gates() == {2: key, 3: key}
+    assert await shop.claimed("n1", "p2") == [2]  # two of that job may hold it
+    assert await shop.gates() == {3: key, 4: key}
     await shop.finish("n1", 1, 1)
-    assert await shop.gates() == {2: None, 3: None}  # the first of each queue
+    assert await shop.gates() == {3: key, 4: key}  # called: the first of each queue
     assert (await shop.claim_all("n1", "p2"))[0].runs == ()  # still one holder beside
-    await shop.finish("n1", 4, 1)
-    assert await shop.claimed("n1", "p2") == [3]  # nobody served p1
+    await shop.finish("n1", 2, 1)
+    assert await shop.claimed("n1", "p2") == []  # it is the turn of p1
+    await shop.clock.advance(TURN_MS)
+    assert await shop.claimed("n1", "p2") == [4]  # nobody served p1
 
 
 @check

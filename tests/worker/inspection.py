@@ -157,6 +157,8 @@ class Inspector:
             holders = sum(lease["claim_key"] == row["claim_key"] for lease in tables.leases.values())
             if holders >= row["max_running"]:
                 return "key"
+            if job.key is not None and _gives_way(tables, row, holders, now):
+                return "turn"
             if job.overlap == "queue" and any(
                 other["job_id"] == job.job_id
                 and (other["scheduled_for_ms"], other["run_id"]) < (row["scheduled_for_ms"], row["run_id"])
@@ -257,3 +259,22 @@ def _overlapped(before: list[Row], due_ms: int) -> bool:
             continue
         return bool(run["finished_ms"] > due_ms)
     return False
+
+
+def _gives_way(tables: Tables, row: Row, holders: int, now: int) -> bool:
+    """A shared key is left to others: for 2 s at most to one in another pool, or until those end who keep one out that
+    is older, and wants the key with fewer."""
+    others = [
+        each
+        for each in tables.queue.values()
+        if each["run_id"] != row["run_id"] and each["claim_key"] == row["claim_key"] and not each["leased"]
+    ]
+    if row["gate"] == "key" and row["look_ms"] is not None and now < row["look_ms"] <= now + 2_000:
+        return any(each["pool"] != row["pool"] for each in others)
+    return any(
+        each["gate"] == "key"
+        and 0 < each["max_running"] <= holders
+        and each["max_running"] < row["max_running"]
+        and (each["scheduled_for_ms"], each["run_id"]) < (row["scheduled_for_ms"], row["run_id"])
+        for each in others
+    )

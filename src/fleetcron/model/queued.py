@@ -67,6 +67,14 @@ class Holder(NamedTuple):
     claim_key: str | None = None
 
 
+class Rival(NamedTuple):
+    """A run that waits for a shared key which others want, too. `look_ms`: since when it is to be looked at, because
+    the key was given back (in the future: it was told when to look)."""
+
+    run: Queued
+    look_ms: int | None
+
+
 class Previous(NamedTuple):
     """The live run of the same job before a tick. `left_out`: it was skipped, merged or too late, but only after the
     tick was due. `deadline_ms`: it is queued, and must start by then. `skips_at_ms`: it is queued, has never been
@@ -231,6 +239,7 @@ class Facts:
     candidates: Sequence[Queued]
     holders: Mapping[str, Sequence[Holder]] = field(default_factory=dict)  # by key
     of_jobs: Mapping[str, Sequence[Holder]] = field(default_factory=dict)  # by job: also under keys that it had before
+    rivals: Mapping[str, Sequence[Rival]] = field(default_factory=dict)  # by shared key
     previous: Mapping[int, Previous | None] = field(default_factory=dict)
     earlier: Mapping[int, int] = field(default_factory=dict)  # the run of the same job that comes first
     waiting: Mapping[str, Sequence[Waiting]] = field(default_factory=dict)  # by job, in the order of their ticks
@@ -269,6 +278,7 @@ class Choice:
     cancels: dict[int, str] = field(default_factory=dict)  # held runs that are asked to stop, and why
     next_us: dict[str, int] = field(default_factory=dict)
     reached: dict[tuple[Lane, int], int] = field(default_factory=dict)  # how far each queue was served
+    gave_way: set[int] = field(default_factory=set)  # parked at a key that they might have taken: others come first
     undecided: bool = False  # somebody hangs on what is closed here: ask again when that is written
 
 

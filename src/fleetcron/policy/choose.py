@@ -14,6 +14,7 @@ from fleetcron.model.queued import Choice, Close, Facts, Holder, Park, Queued
 from fleetcron.model.states import RunState
 from fleetcron.policy import depends, overlap
 from fleetcron.policy.fairness import order
+from fleetcron.policy.turns import gives_way
 
 LEFT_OUT: Final = (RunState.SKIPPED, RunState.EXPIRED, RunState.MERGED)
 
@@ -174,12 +175,15 @@ class _Chooser:
     def _key_taken(self, run: Queued) -> Park | None:
         if run.claim_key is None or run.leased:
             return None
-        held = len(self.holders.get(run.claim_key, ()))
-        if held >= run.max_running:
+        holders = self.holders.get(run.claim_key, ())
+        if len(holders) >= run.max_running:
             return Park(run.run_id, "key", run.claim_key)
-        if held + len(self._former(run)) >= run.max_running:
+        if len(holders) + len(self._former(run)) >= run.max_running:
             return overlap.behind_former(run, self.facts)
-        return None
+        park = gives_way(run, self.facts, holders)
+        if park is not None:
+            self.chosen.gave_way.add(run.run_id)
+        return park
 
     def _too_fast(self, run: Queued) -> Park | None:
         """A start is counted at its instant, so nobody with a rate is claimed early: a run that comes later and is due

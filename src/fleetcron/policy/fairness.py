@@ -62,6 +62,12 @@ def order(candidates: Sequence[Queued], now_ms: int, *, catchup_first: bool = Fa
             yield from _merged(some, now_ms)
 
 
+def precedence(run: Queued, now_ms: int) -> tuple[bool, bool, int, int, int, int]:
+    """Who comes first of runs that want the same, in whatever pools they are: the smallest. Nobody who is not due comes
+    before one that is."""
+    return run.due_ms > now_ms, run.lane != "live", *_turn(run, now_ms), run.scheduled_for_ms, run.run_id
+
+
 def _merged(candidates: Sequence[Queued], now_ms: int) -> Iterator[Queued]:
     by_priority = sorted(candidates, key=lambda each: (each.priority, each.rank, each.run_id))
     queues = [iter(list(group)) for _, group in groupby(by_priority, key=lambda each: each.priority)]

@@ -57,12 +57,18 @@ def _planned(known: Situation) -> str:
         return f"due since {_at(due_ms)}, and about to be queued"
     if all(run.handler in each.lacks for each in known.workers):
         return _no_handler(known, run.handler)
+    if run.claim_key is not None and len(known.holders) >= run.max_running and known.in_pool.held < _most(known):
+        return _key(known, run.claim_key)  # nobody has looked at it yet
     return f"waits for a free slot of the pool {_pool(known)}{_slots(known)}: it is due since {_at(due_ms)}"
 
 
-def _slots(known: Situation) -> str:
+def _most(known: Situation) -> int:
     there = max(sum(each.slots for each in known.workers), known.in_pool.held)  # workers that are ending use some too
-    most = there if known.in_pool.most is None else min(there, known.in_pool.most)
+    return there if known.in_pool.most is None else min(there, known.in_pool.most)
+
+
+def _slots(known: Situation) -> str:
+    most = _most(known)
     others = known.ready - 1
     waiting = f", {others:,} other {'run waits' if others == 1 else 'runs wait'}" if others > 0 else ""
     free = "; catch-up leaves some free for live runs" if known.line.run.lane == "catchup" else ""
@@ -103,7 +109,7 @@ def _waits(known: Situation) -> str:
     assert waiting is not None
     match waiting.gate:
         case "key":
-            return _key(known, waiting)
+            return _key(known, waiting.key)
         case "former":
             return _former(known)
         case "upstream":
@@ -126,9 +132,9 @@ def _waits(known: Situation) -> str:
             return f"waits for {other} {waiting.key} since {_at(waiting.since_ms)}"
 
 
-def _key(known: Situation, waiting: Waiting) -> str:
-    own = waiting.key.startswith("j:")
-    key = "its own job" if own else f"the key {waiting.key.split(':', 2)[-1]}"
+def _key(known: Situation, name: str) -> str:
+    own = name.startswith("j:")
+    key = "its own job" if own else f"the key {name.split(':', 2)[-1]}"
     if known.holders:
         held = "; ".join(_holder(each, own, known.now_ms) for each in known.holders)
         return f"waits for {key}: {held}"

@@ -20,10 +20,11 @@ from fleetcron.model.queued import Choice, Facts, Holder, Limits, Previous, Queu
 from fleetcron.model.rules import Lane
 from fleetcron.model.run import RunKind
 from fleetcron.steps import step
-from fleetcron.store.closing import close_and_free, release
+from fleetcron.store.closing import close_and_free, is_shared, release_keys
 from fleetcron.store.counting import counted, limits_of, pull
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.handlers import Unknown, park_unknown, pull_known
+from fleetcron.store.rivals import rivals_of
 from fleetcron.store.rows import ids, rows, texts
 from fleetcron.store.upstreams import let_follow, upstream_facts
 from fleetcron.store.written import Refused, Written
@@ -170,6 +171,8 @@ def _take(wish: Claim, choose: Choose, begin: Row) -> Script[Taken]:
             more = yield from pull(wish.pool, limits, room.all, room.catchup, now_ms)
         if not more or locked:
             break
+        if wish.pool in done.opened:  # those who wait for a shared key were called
+            yield "queue_wake", {"pool": wish.pool, "now_ms": now_ms, "most": PAGE}
     if reached:  # once, and in the order of all: whoever queues runs meanwhile writes the same rows
         yield "shares_write", {"rows": _share_rows(wish.pool, reached)}
     if closed or opened - {wish.pool}:
@@ -193,6 +196,7 @@ def _candidates(wish: Claim, room: _Room, now_ms: int) -> Script[tuple[list[Queu
 
 def _facts(wish: Claim, candidates: Sequence[Queued], room: _Room, limits: Limits, now_ms: int) -> Script[Facts]:
     holders, of_jobs = yield from _holders([run for run in candidates if run.claim_key is not None])
+    rivals = yield from rivals_of(wish.pool, candidates, holders, now_ms)
     previous = yield from _previous([run for run in candidates if run.overlap == "skip" and run.is_live_tick])
     earlier = yield from _earlier([run for run in candidates if run.overlap == "queue" and not run.leased])
     waiting = yield from _waiting([run for run in candidates if run.overlap in ("collapse", "cancel_previous")])
@@ -205,6 +209,7 @@ def _facts(wish: Claim, candidates: Sequence[Queued], room: _Room, limits: Limit
         candidates=candidates,
         holders=holders,
         of_jobs=of_jobs,
+        rivals=rivals,
         previous=previous,
         earlier=earlier,
         waiting=waiting,
@@ -315,8 +320,7 @@ def _write(wish: Claim, facts: Facts, choice: Choice, now_ms: int) -> Script[_Do
     if choice.cancels:
         asked = rows({"run_id": run_id, "reason": reason} for run_id, reason in choice.cancels.items())
         yield "leases_ask", {"rows": asked}
-    if choice.parks:
-        done.opened |= yield from _pass_on(facts, choice)
+    done.opened |= yield from _pass_on(facts, choice, now_ms)
     if facts.upstream:
         done.opened |= yield from let_follow(facts, choice)
     return done
@@ -333,23 +337,25 @@ def _end_resting(facts: Facts, choice: Choice) -> Script[None]:
         yield "leases_delete", {"ids": ids(ended)}
 
 
-def _pass_on(facts: Facts, choice: Choice) -> Script[set[str]]:
+def _pass_on(facts: Facts, choice: Choice, now_ms: int) -> Script[set[str]]:
     """Somebody was let go on because a key is free, and has to wait for something else now; or the key is shared, and
-    the next one may hold it beside more others. Then it is the turn of the next. The pools that have more."""
+    the next one may hold it beside more others: beside whoever has it now, too. Then it is the turn of the next. The
+    pools that have more. Whoever gave way to an older one is in nobody's way: those behind it are younger still."""
     known = {run.run_id: run for run in facts.candidates}
     free, shared = set[str](), dict[tuple[str, str, str, int], tuple[int, int]]()
-    for park in choice.parks:
-        run = known[park.run_id]
+    parked = [(known[park.run_id], park.gate) for park in choice.parks if park.run_id not in choice.gave_way]
+    several = [(run, "key") for run_id, _ in choice.claims if (run := known[run_id]).max_running > 1]
+    for run, gate in (*parked, *several):
         if run.claim_key is None or run.leased:
             continue
-        if park.gate == "former" and run.claim_key.startswith("j:"):
+        if gate == "former" and run.claim_key.startswith("j:"):
             continue  # whoever wants that key is of the same job, and waits for the same
-        if park.gate != "key":
+        if gate != "key":
             free.add(run.claim_key)
-        elif run.claim_key.startswith("k:"):
+        elif is_shared(run.claim_key):
             place = run.claim_key, run.pool, run.lane, run.priority
             shared[place] = max(shared.get(place, (0, 0)), (run.scheduled_for_ms, run.run_id))
-    opened = yield from release((("key", key) for key in sorted(free)), most=1)
+    opened = yield from release_keys(sorted(free), most=1, now_ms=now_ms)
     if shared:
         held = Counter(known[run_id].claim_key for run_id, _ in choice.claims if not known[run_id].leased)
         held.update({key: len(some) for key, some in facts.holders.items()})

@@ -34,7 +34,7 @@ def close_and_free(closes: Sequence[Close], now_ms: int) -> Script[tuple[list[in
     if merged:
         yield "runs_cover", {"ids": ids(run for run in closed if run in merged)}
     keys = {row["claim_key"] for row in left if row["claim_key"] is not None}
-    freed = yield from release((("key", key) for key in sorted(keys)), most=1)
+    freed = yield from release_keys(sorted(keys), most=1, now_ms=now_ms)
     freed |= yield from release_former(str(row["job_id"]) for row in done)
     freed |= yield from release_downstream((str(row["job_id"]), row["scheduled_for_ms"]) for row in done)
     return closed, freed
@@ -55,6 +55,22 @@ def release(
         return set()
     freed = yield "queue_release", {"rows": rows(found), "most": most, "pool": pool, "lane": lane, "due_ms": due_ms}
     return {row["pool"] for row in freed}
+
+
+def release_keys(keys: Iterable[str], most: int, now_ms: int) -> Script[set[str]]:
+    """The same for keys that were given back. Those who wait for a key that several jobs share are called: each is
+    looked at by the next claim of its pool, and until then others see whose turn it is (policy/turns)."""
+    found = list(keys)
+    called = [key for key in found if is_shared(key)]
+    freed = yield from release((("key", key) for key in found if not is_shared(key)), most)
+    if called:
+        freed |= {row["pool"] for row in (yield "queue_call", {"keys": texts(called), "most": most, "now_ms": now_ms})}
+    return freed
+
+
+def is_shared(key: str) -> bool:
+    """Whether runs of several jobs may wait for the key: a `concurrency_key`, and not that of a job itself."""
+    return key.startswith("k:")
 
 
 def release_former(job_ids: Iterable[str]) -> Script[set[str]]:

@@ -16,7 +16,7 @@ from fleetcron.model.queued import Control
 from fleetcron.model.states import RunState
 from fleetcron.model.transition import Budget, Transition
 from fleetcron.steps import step
-from fleetcron.store.closing import release, release_downstream, release_former
+from fleetcron.store.closing import release, release_downstream, release_former, release_keys
 from fleetcron.store.counting import control_rows
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.events import note_all
@@ -122,7 +122,7 @@ def end_leases(found: Sequence[Row], end_of: Callable[[Row], Ended], settle: Set
     if again:
         yield from _try_again(again)
     answered = [(str(row["job_id"]), row["scheduled_for_ms"]) for row, _, _ in final]
-    yield from _free([row for row, _, _ in settled], [row for row, _, _ in final], answered)
+    yield from _free([row for row, _, _ in settled], [row for row, _, _ in final], now_ms, answered)
     yield from note_all(_dead(settled))
     due = [become.due_ms for _, _, become in again if become.due_ms is not None]
     return Ends(now_ms, {row["run_id"]: become for row, _, become in settled}, due_ms=min(due, default=None))
@@ -148,19 +148,22 @@ def _try_again(again: Sequence[tuple[Row, Ended, Transition]]) -> Script[None]:
     yield "upcoming_insert", {"rows": rows(coming)}
 
 
-def _free(ended: Sequence[Row], final: Sequence[Row], answered: Sequence[tuple[str, int]] = ()) -> Script[None]:
+def _free(
+    ended: Sequence[Row], final: Sequence[Row], now_ms: int, answered: Sequence[tuple[str, int]] = ()
+) -> Script[None]:
     """Whoever waited for what these held, or for these jobs and ticks. A new statement sees what was parked behind the
     leases meanwhile."""
     gates = {row["gate"] for row in (yield "queue_gates", {})}
     if not gates:
         return
-    keys = Counter(("key", row["claim_key"]) for row in final if row["claim_key"] is not None)
-    places = Counter(place for row in ended for place in _places(row))
+    keys = Counter(row["claim_key"] for row in final if row["claim_key"] is not None)
+    places = Counter(place for row in ended for place in _places(row) if place[0] in gates)
     freed: set[str] = set()
-    for waited in (keys, places):  # as many may go on as places were freed; too many are parked again
-        wanted = {place: count for place, count in waited.items() if place[0] in gates}
-        if wanted:
-            freed |= yield from release(sorted(wanted), most=max(wanted.values()))
+    # as many may go on as places were freed; too many are parked again
+    if keys and "key" in gates:
+        freed |= yield from release_keys(sorted(keys), max(keys.values()), now_ms)
+    if places:
+        freed |= yield from release(sorted(places), most=max(places.values()))
     if "former" in gates:
         freed |= yield from release_former(str(row["job_id"]) for row in final)
     if "upstream" in gates:
@@ -194,7 +197,8 @@ def _return(found: Sequence[Row]) -> Script[None]:
         )
         yield "leases_rest", {"rows": text}
     yield "leases_delete", {"ids": ids(row["run_id"] for row in fresh)}
-    yield from _free(found, fresh)
+    [facts] = yield "fleet_now", {}
+    yield from _free(found, fresh, facts["now_ms"])
     yield "notify", {"topic": "work"}
 
 
@@ -205,7 +209,7 @@ def _stop(found: Sequence[Row]) -> Script[None]:
     [facts] = yield "fleet_now", {}
     for row in found:
         yield from stop([row["run_id"]], f"cancelled: {row['cancel']}"[:500], facts["now_ms"])
-    yield from _free(found, found)
+    yield from _free(found, found, facts["now_ms"])
     yield "notify", {"topic": "work"}
 
 

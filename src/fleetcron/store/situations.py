@@ -73,6 +73,8 @@ def _situation(run_id: int) -> Script[Situation | None]:
     known["ready"] = ready["runs"]
     if run is not None and line.waiting is not None:
         known |= yield from _gate(line.waiting.gate, line.waiting.key, run, held, limits, now_ms)
+    elif run is not None and run.claim_key is not None and not run.leased:
+        known |= yield from _key(run.claim_key, run, now_ms)
     return Situation(now_ms, line, **known)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from fleetcron.errors import StoreUnavailable
 from fleetcron.model.queued import Close
 from fleetcron.model.states import RunState
-from fleetcron.store.closing import close_runs, release
+from fleetcron.store.closing import close_runs, release_keys
 from fleetcron.store.engine import Row, Script
 from fleetcron.store.rows import ids, rows
 
@@ -57,7 +57,7 @@ def stop(run_ids: Iterable[int], reason: str, now_ms: int) -> Script[list[int]]:
     yield "leases_delete", {"ids": ids(row["run_id"] for row in resting)}
     closed = yield from close_runs([Close(run_id, RunState.CANCELLED, reason) for run_id in wanted], now_ms)
     keys = sorted({row["claim_key"] for row in resting if row["claim_key"] is not None})
-    yield from release((("key", key) for key in keys), most=1)
+    yield from release_keys(keys, most=1, now_ms=now_ms)
     return closed
 
 
