@@ -197,7 +197,7 @@ def test_all_runs_of_a_job_are_cancelled(quick: Folder, past: Past) -> None:
         "1 run had ended by then, or had been asked to stop before.",
     ]
     [waits] = quick.json("runs", "--job", "waits")["runs"]
-    assert waits["state"] == "planned"  # the place before it is free: it is looked at next
+    assert waits["state"] == "waiting"  # for a key that is free now: it was called, and is looked at next
 
 
 def test_many_runs_show_how_far_it_is(quick: InThisProcess) -> None:

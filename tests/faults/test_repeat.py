@@ -48,10 +48,11 @@ def store_url(request: pytest.FixtureRequest) -> str:
 
 
 # Verbs of work are repeated in test_work_replies.py, what people ask for in test_steering_repeat.py, limits and
-# controls in tests/store/check_limits.py, keys, sessions and idempotency in tests/access/test_access_repeat.py.
+# controls in tests/store/check_limits.py, keys, sessions and idempotency in tests/access/test_access_repeat.py, the
+# queue that follows its jobs in tests/store/check_edits.py.
 ELSEWHERE = (
-    "backfills", "claims", "controls", "ends", "idempotency", "keys", "limits", "looking", "output", "pings", "queue",
-    "sessions", "steering", "sweeping", "workers",
+    "backfills", "claims", "controls", "ends", "following", "idempotency", "keys", "limits", "looking", "output",
+    "pings", "queue", "sessions", "steering", "sweeping", "workers",
 )  # fmt: skip
 
 

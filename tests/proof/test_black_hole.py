@@ -45,6 +45,7 @@ VERBS: Final[dict[str, Callable[[Store], Awaitable[Any]]]] = {
     "Attempts.hand_back": lambda s: s.attempts.hand_back("n1", [(1, 1, "b")]),
     "AttemptOutput.append": lambda s: s.output.append("n1", [Piece(1, 1, 0, "x")], [Mark(1, 1, 0.5, "half")]),
     "Sweeping.sweep": lambda s: s.sweeping.sweep(0),
+    "Following.sweep": lambda s: s.following.sweep(0),
     "Steering.trigger": lambda s: s.steering.trigger(("t1", "a"), None, actor="ann", key="k"),
     "Steering.enqueue": lambda s: s.steering.enqueue(("t1", "a"), None, actor="app", key="k"),
     "Steering.cancel": lambda s: s.steering.cancel([1], None, actor="ann"),
@@ -74,7 +75,8 @@ READS: Final[dict[str, Callable[[Store], Awaitable[Any]]]] = {
 
 
 def test_no_verb_is_left_out() -> None:
-    assert set(VERBS) == verbs_that_write(OTHERS)
+    # follow comes after an edit, and leaves to Following.sweep what the store does not answer
+    assert set(VERBS) == verbs_that_write(OTHERS) - {"follow"}
 
 
 @pytest.mark.parametrize("fails", [Proxy.hole, Proxy.cut], ids=["hole", "cut"])
