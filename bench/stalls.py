@@ -35,7 +35,7 @@ def watched() -> Iterator[Stalls]:
     stalls = Stalls()
     with tempfile.TemporaryDirectory() as folder:
         logs = [Path(folder, str(core)) for core in sorted(os.sched_getaffinity(0))]
-        watchers = [subprocess.Popen([sys.executable, __file__, log.name, str(log)]) for log in logs]
+        watchers = [subprocess.Popen([sys.executable, __file__, log.name, str(log), str(os.getpid())]) for log in logs]
         try:
             yield stalls
         finally:
@@ -48,10 +48,13 @@ def watched() -> Iterator[Stalls]:
                 stalls.spans += [(float(start), float(end)) for start, end in map(str.split, lines)]
 
 
-def watch(core: int, log: Path) -> None:
+def watch(core: int, log: Path, parent: int) -> None:
     import signal
     import time
 
+    from fleetcron.executors.linux import die_with
+
+    die_with(parent, signal.SIGKILL)  # a benchmark that is killed must not leave such a process behind
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     os.sched_setaffinity(0, {core})
     kind = "real-time"
@@ -70,4 +73,4 @@ def watch(core: int, log: Path) -> None:
 
 
 if __name__ == "__main__":
-    watch(int(sys.argv[1]), Path(sys.argv[2]))
+    watch(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
