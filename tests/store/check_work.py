@@ -11,7 +11,7 @@ from fleetcron.model.states import RunState
 from fleetcron.model.writing import misfire_document
 from fleetcron.policy.choose import choose
 from fleetcron.policy.turns import TURN_MS
-from fleetcron.store.claims import Claim
+from fleetcron.store.claims import Claim, Taken
 from fleetcron.store.ends import Ended
 from fleetcron.store.engine import Script
 from fleetcron.store.written import Ok, Refused
@@ -38,6 +38,22 @@ def check(function: Callable[[Shop], Awaitable[None]]) -> Check:
 async def next_look(shop: Shop) -> tuple[int, int | None, int | None]:
     found = await shop.store.queue.next_look(["p1"])
     return found.now_ms, found.upcoming_ms, found.look_ms
+
+
+@check
+async def a_claim_that_finds_nothing_writes_nothing(shop: Shop) -> None:
+    """Not even its id: asked again, it gets what has come meanwhile. A run in another pool is not in its way."""
+    job, other = Job(1), Job(2, pool="p2")
+    await shop.define(job, other)
+    await shop.join("n1", p1=5)
+    await shop.plan(other, NOW)
+    await shop.promote()
+    assert await shop.claim("n1", batch="b1") == Taken(NOW)
+    assert [row["batch"] for row in await shop.rows("SELECT batch FROM workers")] == [""]
+    await shop.plan(job, NOW)
+    await shop.promote()
+    assert [run.run_id for run in (await shop.claim("n1", batch="b1")).runs] == [2]
+    assert [row["batch"] for row in await shop.rows("SELECT batch FROM workers")] == ["b1"]
 
 
 @check

@@ -103,6 +103,8 @@ class Claims:
             [begin] = known
             if begin["batch"] == wish.batch:
                 return Taken(begin["now_ms"], (yield from _held(wish)))
+            if not (begin["waiting"] or begin["woken"] or begin["unknown"]):
+                return Taken(begin["now_ms"])  # most claims of an idle fleet: nothing is read or written for them
             taken = yield from _take(wish, choose, begin)
             # last: from here to the end of the transaction the worker's renewals wait for this one
             yield "workers_set_batch", {"node_id": wish.node_id, "batch": wish.batch}
