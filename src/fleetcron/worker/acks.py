@@ -28,7 +28,8 @@ Heard: TypeAlias = Callable[[int, float, float], None]
 
 
 class Acks:
-    """`written` is called after each batch; `heard` gets the database's time with every reply."""
+    """`written` is called after each batch; `heard` gets the database's time with every reply; `still` is over when it
+    keeps nobody from starting."""
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class Acks:
         before: Callable[[], Awaitable[None]],
         heard: Heard,
         written: Callable[[Ends], None],
+        still: Callable[[], Awaitable[None]],
     ) -> None:
         self._attempts = attempts
         self._node_id = node_id
@@ -46,6 +48,7 @@ class Acks:
         self._before = before
         self._heard = heard
         self._written = written
+        self._still = still
         self._pending: list[tuple[Ended, Errand]] = []
         self._writing: Sequence[tuple[Ended, Errand]] = ()
         self._some = asyncio.Event()
@@ -81,6 +84,7 @@ class Acks:
         """For ever."""
         while True:
             await self._some.wait()
+            await self._still()
             batch, self._pending = self._pending[:_BATCH], self._pending[_BATCH:]
             if batch:
                 self._writing = batch

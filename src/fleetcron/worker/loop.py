@@ -88,6 +88,7 @@ class Worker:
             before=self._output.flush,
             heard=self.time.heard,
             written=self._written,
+            still=lambda: self._hands.still(),
         )
         self.lease = WorkerLease(
             store.workers,
@@ -143,6 +144,7 @@ class Worker:
         """One turn. Answers for how many seconds there is nothing to do: 0 if there is more."""
         if not self.lease.is_held or self._must_begin_anew:  # it may be held, and the rest of a beginning have failed
             return await self._begin_anew()
+        await self._hands.still()
         more = await self._promoted() if self._may_promote() else False
         for pool in self._hands.pools:
             more |= await self._intake.claim(pool)
