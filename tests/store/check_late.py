@@ -200,3 +200,15 @@ async def what_is_left_open_is_decided_in_the_end(shop: Shop) -> None:
         found.append(await answers(again))
     assert found[0] == found[1]
     assert all(row["queued"] for answers in found for row in answers)
+
+
+@check
+async def many_jobs_that_run_all_are_answered_many_at_once(shop: Shop) -> None:
+    """The newest ticks of only some of them can be looked at: of these more is answered, not two of each."""
+    ticks_ms = [NOW + number * STEP for number in range(1, 41)]
+    await plan(shop, dict.fromkeys(range(1, 31), MisfireRule("all", limit=9)), ticks_ms)
+    await shop.clock.set(ticks_ms[-1] + 61_000)
+    closed = await promote_all(shop, 1_000, 90)
+    assert sum(closed) == 30 * 31
+    assert len(closed) <= 30  # with two ticks of nine jobs in each it would be 60
+    assert len(await shop.rows("SELECT run_id FROM queue WHERE lane = 'catchup'")) == 30 * 9

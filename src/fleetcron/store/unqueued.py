@@ -113,7 +113,11 @@ def _backlogs(since: Mapping[str, int], now_ms: int, most: int) -> Script[dict[s
         if first[0]["misfire"] is not None:
             rule = misfire_from(json.loads(first[0]["misfire"]))
             backlogs[job_id] = _Backlog(rule, [row["scheduled_for_ms"] for row in first], list(map(_unqueued, first)))
-    yield from _look_ahead({job_id: b for job_id, b in backlogs.items() if len(b.ticks) == each}, now_ms, most)
+    cut = {job_id: b for job_id, b in backlogs.items() if len(b.ticks) == each}
+    yield from _look_ahead(cut, now_ms, most)
+    seen = {job_id: b for job_id, b in cut.items() if b.newest}
+    if seen and most // len(seen) > each:
+        yield from _read_on(seen, now_ms, most // len(seen))
     return backlogs
 
 
@@ -140,6 +144,22 @@ def _look_ahead(cut: Mapping[str, _Backlog], now_ms: int, most: int) -> Script[N
                 cut[job_id].newest = None
             else:
                 cut[job_id].newest = ticks
+
+
+def _read_on(seen: Mapping[str, _Backlog], now_ms: int, each: int) -> Script[None]:
+    """Of so many jobs the newest ticks could be found, and of the others nothing may be decided: so more of these is
+    read. Otherwise a transaction would answer a few ticks of a few jobs, and put thousands back for it."""
+    asked = _asked({job_id: backlog.at_ms[0] for job_id, backlog in seen.items()})
+    found = yield "runs_unqueued_first", {"rows": asked, "now_ms": now_ms, "most": each}
+    for job_id, some in groupby(found, key=lambda row: str(row["job_id"])):
+        backlog, first = seen[job_id], list(some)
+        known = {row["run_id"] for row in first}
+        newest = backlog.newest or []
+        after = [tick for tick in newest if tick.run_id not in known]
+        backlog.at_ms, backlog.ticks = [row["scheduled_for_ms"] for row in first], list(map(_unqueued, first))
+        if len(after) < len(newest):  # they meet: these are all
+            backlog.ticks += after
+            backlog.newest = None
 
 
 def _alone(job_id: str, from_ms: int, late: Lateness, now_ms: int, most: int) -> Script[tuple[_Backlog, Late]]:
