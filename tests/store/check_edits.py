@@ -351,3 +351,49 @@ async def a_tick_takes_the_place_of_one_that_holds_the_old_key(f: Floor) -> None
     )
     await f.queue()
     assert (await f.take("w1", "default", 5, "b")).cancels.keys() == {first}
+
+
+@check
+async def whoever_is_replaced_between_two_attempts_gives_its_old_key_back(f: Floor) -> None:
+    """The tick that takes its place wants another key: those who wait for the old one go on in the same claim."""
+    shared = OverlapRule("queue", concurrency_key="db")
+    await f.define("a", overlap=OverlapRule("cancel_previous", concurrency_key="db"))
+    await f.join("w1")
+    await f.next_minute()
+    [first] = await f.claim("w1")
+    await f.fail("w1", first)
+    await f.define("b", overlap=shared)
+    waits = await asked(f, "1", "b")
+    assert await f.claim("w1") == []
+    assert await gate(f, waits) == ("key", "k:default:db")
+    await edit(f, "a", overlap=OverlapRule("cancel_previous"))
+    await f.clock.set(f.now + 1_000)
+    await change(
+        f.store.engine,
+        "INSERT INTO runs (job_id, scheduled_for_ms, run_after_ms, created_ms, almanac, covers, revision, kind, lane,"
+        f" state) SELECT job_id, {f.now}, {f.now}, {f.now}, 1, 1, 2, 'tick', 'live', 'planned' FROM jobs"
+        " WHERE name = 'a'",
+    )
+    await change(
+        f.store.engine,
+        f"INSERT INTO upcoming SELECT run_after_ms, run_id, job_id, lane FROM runs WHERE scheduled_for_ms = {f.now}",
+    )
+    await f.queue()
+    got = [run.run_id for _ in range(3) for run in await f.claim("w1")]
+    assert waits in got
+    assert (await situation(f, first.run_id)).line.run.state is RunState.CANCELLED
+
+
+@check
+async def limits_count_a_run_where_it_is_tried_again(f: Floor) -> None:
+    """Its job has another pool by now, which has one slot in the whole fleet."""
+    first = await retrying(f, "a", overlap=OverlapRule("allow"))
+    ok(await f.store.limits.put_pool("small", {"slots": 1}, actor="ann"))
+    await edit(f, "a", pool="small")
+    await f.join("w2", pool="small")
+    [again] = await f.claim("w2", pool="small")
+    assert again.run_id == first
+    await asked(f, "2")
+    assert await f.claim("w2", pool="small") == []
+    await f.succeed("w2", again)
+    assert len(await f.claim("w2", pool="small")) == 1

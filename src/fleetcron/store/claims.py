@@ -313,8 +313,9 @@ def _write(wish: Claim, facts: Facts, choice: Choice, now_ms: int) -> Script[_Do
     if choice.parks:
         yield "queue_park", {"rows": rows(each._asdict() for each in choice.parks), "now_ms": now_ms}
     if choice.closes:
-        yield from _end_resting(facts, choice)
+        free = yield from _end_resting(facts, choice)
         _, done.opened = yield from close_and_free(choice.closes, now_ms)
+        done.opened |= yield from release_keys(free, most=1, now_ms=now_ms)
     if choice.next_us:
         yield "rates_write", {"rows": rows({"tenant": t, "next_us": us} for t, us in choice.next_us.items())}
     if choice.claims:
@@ -328,15 +329,19 @@ def _write(wish: Claim, facts: Facts, choice: Choice, now_ms: int) -> Script[_Do
     return done
 
 
-def _end_resting(facts: Facts, choice: Choice) -> Script[None]:
-    """Runs that are closed between two attempts give their keys back."""
+def _end_resting(facts: Facts, choice: Choice) -> Script[list[str]]:
+    """Runs that are closed between two attempts give their keys back. Those that nobody takes here: whoever ends a run
+    of its job may want another key than that one has."""
     known = [*facts.holders.values(), *facts.of_jobs.values()]
-    resting = {each.run_id for some in known for each in some if each.node_id is None}
-    resting |= {run.run_id for run in facts.candidates if run.leased}
-    ended = sorted(resting & {each.run_id for each in choice.closes})
+    resting = {each.run_id: each.claim_key for some in known for each in some if each.node_id is None}
+    resting |= {run.run_id: run.claim_key for run in facts.candidates if run.leased}
+    ended = sorted(resting.keys() & {each.run_id for each in choice.closes})
     if ended:
         yield "upcoming_delete_resting", {"ids": ids(ended)}
         yield "leases_delete", {"ids": ids(ended)}
+    claimed = {run_id for run_id, _ in choice.claims}
+    taken = {run.claim_key for run in facts.candidates if run.run_id in claimed}
+    return sorted({key for run_id in ended if (key := resting[run_id]) is not None and key not in taken})
 
 
 def _pass_on(facts: Facts, choice: Choice, now_ms: int) -> Script[set[str]]:

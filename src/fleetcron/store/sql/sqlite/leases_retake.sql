@@ -1,6 +1,6 @@
--- Hold runs again that rested between two attempts.
+-- Hold runs again that rested between two attempts. The job may have moved meanwhile: limits count them where they run.
 UPDATE leases SET node_id = :node_id, batch = :batch, attempt = leases.attempt + 1, claimed_ms = :now_ms,
-    due_ms = q.due_ms
+    due_ms = q.due_ms, pool = q.pool, type = q.type
 FROM queue AS q
 WHERE q.run_id = leases.run_id AND q.run_id IN (SELECT value FROM json_each(:ids)) AND leases.node_id IS NULL
 RETURNING leases.run_id
