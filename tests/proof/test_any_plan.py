@@ -82,7 +82,7 @@ def test_the_next_one_is_one(postgres18_url: str) -> None:
         async with flooded(postgres18_url, "queue") as shop:
             after = {"key": "k:t1:k", "pool": "p1", "lane": "live", "priority": 0, "held": 0, "after_ms": 0,
                 "after_id": 0}  # fmt: skip
-            assert await asked(shop, "queue_release_next", {"rows": rows([after])}) == [2]
+            assert await asked(shop, "queue_release_next", {"rows": rows([after]), "parked": "[]"}) == [2]
 
     asyncio.run(scenario())
 

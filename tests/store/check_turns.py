@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from fleetcron.model.control import Wish
+from fleetcron.model.outcome import Failed, Fault
 from fleetcron.policy.turns import TURN_MS
 from tests.worker.shop import BEGIN_MS as NOW
 from tests.worker.shop import Job, Shop, ok
@@ -123,3 +124,42 @@ async def one_that_wants_a_shared_key_for_itself_gets_it(shop: Shop) -> None:
     assert await shop.claimed("n1") == [4]
     await shop.finish("n1", 4, 1)
     assert await shop.claimed("n1") == [5, 6, 7]  # nobody is kept out now
+
+
+@check
+async def nobody_waits_behind_a_line_for_a_shared_key(shop: Shop) -> None:
+    """S3-44: the runs of a job that is held back stand in line behind its first one. However long that line is, and if
+    its newest is looked at in the same claim, the key goes to the next that may have it."""
+    held_back, other = Job(1, overlap="queue", key="k", type="y"), Job(2, overlap="queue", key="k")
+    await shop.define(held_back, other)
+    ok(await shop.store.controls.switch(Wish("type", "y", percent=0, reason="theirs is down"), actor="ann"))
+    await shop.join("n1", p1=9)
+    await shop.plan(held_back, *range(NOW, NOW + 100))
+    first, *others = await shop.plan(other, NOW + 200, NOW + 201, NOW + 202)
+    await shop.clock.advance(1_000)
+    await shop.promote()
+    assert await shop.claimed("n1") == [first]
+    running = first
+    for run_id in others:
+        await shop.plan(held_back, shop.now)
+        await shop.clock.advance(1)
+        await shop.promote()
+        await shop.finish("n1", running, 1)
+        found = await shop.claim_all("n1")
+        assert ([run.run_id for taken in found for run in taken.runs], len(found) <= 2) == ([run_id], True)
+        running = run_id
+
+
+@check
+async def nobody_leaves_a_shared_key_to_others_because_of_one_that_rests(shop: Shop) -> None:
+    """Who wants it for itself cannot have it before that one is tried again, which may be in hours."""
+    many, alone = Job(1, overlap="allow", max_running=3, key="k"), Job(2, overlap="queue", key="k")
+    await shop.define(many, alone)
+    await shop.join("n1", p1=9)
+    for job, got in ((many, [1]), (alone, []), (many, [])):
+        await shop.plan(job, shop.now)
+        await shop.clock.advance(1)
+        await shop.promote()
+        assert await shop.claimed("n1") == got
+    await shop.finish("n1", 1, 1, Failed(Fault("ValueError", "no such shop")))
+    assert await shop.claimed("n1") == [3]

@@ -361,7 +361,8 @@ def _pass_on(facts: Facts, choice: Choice, now_ms: int) -> Script[set[str]]:
             free.add(run.claim_key)
         elif is_shared(run.claim_key):
             place = run.claim_key, run.pool, run.lane, run.priority
-            shared[place] = max(shared.get(place, (0, 0)), (run.scheduled_for_ms, run.run_id))
+            mine = run.scheduled_for_ms, run.run_id
+            shared[place] = min(shared.get(place, mine), mine)  # whoever waits between two that were looked at, too
     opened = yield from release_keys(sorted(free), most=1, now_ms=now_ms)
     if shared:
         held = Counter(known[run_id].claim_key for run_id, _ in choice.claims if not known[run_id].leased)
@@ -371,7 +372,9 @@ def _pass_on(facts: Facts, choice: Choice, now_ms: int) -> Script[set[str]]:
              "after_id": run_id}
             for (key, pool, lane, priority), (at_ms, run_id) in sorted(shared.items())
         )  # fmt: skip
-        opened |= {row["pool"] for row in (yield "queue_release_next", {"rows": following})}
+        looked_at = ids(park.run_id for park in choice.parks)
+        freed = yield "queue_release_next", {"rows": following, "parked": looked_at}
+        opened |= {row["pool"] for row in freed}
     return opened
 
 

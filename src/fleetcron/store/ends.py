@@ -16,7 +16,7 @@ from fleetcron.model.queued import Control
 from fleetcron.model.states import RunState
 from fleetcron.model.transition import Budget, Transition
 from fleetcron.steps import step
-from fleetcron.store.closing import release, release_downstream, release_former, release_keys
+from fleetcron.store.closing import is_shared, release, release_downstream, release_former, release_keys
 from fleetcron.store.counting import control_rows
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.events import note_all
@@ -157,6 +157,11 @@ def _free(
     if not gates:
         return
     keys = Counter(row["claim_key"] for row in final if row["claim_key"] is not None)
+    over = {row["run_id"] for row in final}
+    # who rests keeps its key; but nobody leaves a shared one to others because of it any more (policy/turns)
+    keys.update(
+        {row["claim_key"]: 1 for row in ended if row["run_id"] not in over and is_shared(row["claim_key"] or "")}
+    )
     places = Counter(place for row in ended for place in _places(row) if place[0] in gates)
     freed: set[str] = set()
     # as many may go on as places were freed; too many are parked again
