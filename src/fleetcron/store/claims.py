@@ -68,9 +68,14 @@ class Claim:
     room: int
     catchup_room: int
     lacks: tuple[str, ...] = ()  # handlers that it has not
+    learning: tuple[str, ...] = ()  # handlers of which it will know in a moment: no more runs of these until then
     early_room: int | None = None  # how many may be such that are not due yet; None: all
     catchup_first: bool = False  # it is the turn of catch-up, in a pool with one slot
     catchup_turn: bool = False  # what it claimed last was live; for a pool with one slot in the whole fleet
+
+    @property
+    def passes_by(self) -> tuple[str, ...]:
+        return (*self.lacks, *self.learning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,7 @@ def _take(wish: Claim, choose: Choose, begin: Row) -> Script[Taken]:
         goes_on = len((yield "queue_wake", {"pool": wish.pool, "now_ms": now_ms, "most": PAGE})) == PAGE
     is_pulled = False
     if begin["unknown"] and wish.room > 0:
-        is_pulled = yield from pull_known(wish.pool, wish.lacks, wish.room + _SPARE, wish.catchup_room)
+        is_pulled = yield from pull_known(wish.pool, wish.passes_by, wish.room + _SPARE, wish.catchup_room)
     unknown = (yield from park_unknown(wish.node_id, wish.pool, wish.lacks, now_ms)) if wish.lacks else Unknown()
     limits, is_counted = (yield from limits_of(wish.pool, now_ms)) if begin["limited"] else (Limits(), False)
     room = _Room(wish.room, wish.catchup_room, wish.early_room)
@@ -190,7 +195,7 @@ def _candidates(wish: Claim, room: _Room, now_ms: int) -> Script[tuple[list[Queu
     """The heads of all queues of the pool, and whether that is everything that waits for nothing."""
     most = max(room.all, 1) + _SPARE
     until_ms = _FOR_EVER if room.early is None or room.early > 0 else now_ms
-    asked = {"pool": wish.pool, "lacks": texts(wish.lacks), "most": most, "now_ms": now_ms, "until_ms": until_ms}
+    asked = {"pool": wish.pool, "lacks": texts(wish.passes_by), "most": most, "now_ms": now_ms, "until_ms": until_ms}
     found = [queued(row, row["ended"]) for row in (yield "queue_heads", asked)]
     heads = Counter((run.lane, run.priority, run.due_ms > now_ms) for run in found)
     return found, all(number < most for number in heads.values())

@@ -42,9 +42,11 @@ class Intake:
         lease: WorkerLease,
         clock: Clock,
         refuses: Mapping[str, str],
+        wake: Callable[[], None],
     ) -> None:
         self._store = store
         self._refuses = refuses
+        self._wake = wake
         self._node_id = node_id
         self._hands = hands
         self._lease = lease
@@ -71,6 +73,7 @@ class Intake:
             room=room,
             catchup_room=pool.catchup_room,
             lacks=tuple(pool.lacks),
+            learning=tuple(sorted(pool.learning)),
             early_room=early_room,
             catchup_first=pool.catchup_first,
             catchup_turn=pool.catchup_turn,
@@ -177,6 +180,7 @@ class Intake:
                 unknown.append(Attempt(run, errand))
         self.on_the_way -= keys - {each.key for each in unknown}
         if unknown:  # an import may take long; the others do not wait for it
+            pool.learning |= {handler_key(each.errand.run) for each in unknown}
             self._beside(self._learn(pool, unknown, life))
         self._hands.start_due()
 
@@ -197,7 +201,8 @@ class Intake:
             await asyncio.sleep(_PAUSE_S)
 
     async def _learn(self, pool: Pool, attempts: Sequence[Attempt], life: int) -> None:
-        """Each handler for itself: nobody waits for the import of another one."""
+        """Each handler for itself: nobody waits for the import of another one. No more of its runs are claimed
+        meanwhile: they take no slot yet, and others may have it."""
         by_handler: dict[str, list[Attempt]] = {}
         for each in attempts:
             by_handler.setdefault(handler_key(each.errand.run), []).append(each)
@@ -221,7 +226,9 @@ class Intake:
                 pool.lacks[handler_key(target)] = pool.executor.why_not(target) or "it is not known here"
                 declined.append(each)
         self.on_the_way -= {each.key for each in attempts} - {each.key for each in declined}
+        pool.learning -= {handler_key(each.errand.run) for each in attempts}
         self._hands.start_due()
+        self._wake()
         await self._declined(pool, declined)
 
     async def _declined(self, pool: Pool, attempts: Sequence[Attempt]) -> None:

@@ -116,7 +116,7 @@ class Worker:
             back=lambda attempts: self._intake.give_back(attempts),
             declined=lambda pool, attempt, why: self._intake.decline(pool, attempt, why),
         )
-        self._intake = Intake(store, node_id, self._hands, self.lease, clock, refuses)
+        self._intake = Intake(store, node_id, self._hands, self.lease, clock, refuses, self.wake.set)
 
     @property
     def health(self) -> Health:

@@ -49,6 +49,7 @@ class Pool:
     running: dict[Key, Attempt] = field(default_factory=dict)
     held: dict[Key, Attempt] = field(default_factory=dict)  # claimed a moment early
     lacks: dict[str, str] = field(default_factory=dict)  # handlers that it has not, and why
+    learning: set[str] = field(default_factory=set)  # handlers that are being looked for
     hungry: bool = True  # there may be something to claim
     ends: int = 0  # of attempts: each makes room
     last_was_catchup: bool = True
