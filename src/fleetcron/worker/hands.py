@@ -228,18 +228,18 @@ class Hands:
 
     def _not_here(self, pool: Pool, key: Key, reason: str) -> None:
         attempt = pool.running.pop(key, None)
+        self._asked.pop(key, None)  # it comes back under the same number of attempt
         if attempt is not None:
             self._declined(pool, attempt, reason)
 
     # -- stopping
 
     def cancel(self, key: Key, reason: str) -> None:
-        """Somebody asked for it. Once: a second time is no news."""
-        if key in self._asked:
-            return
-        self._asked[key] = reason
+        """Somebody asked for it. Once: a second time is no news. What is still on its way to us (its handler is looked
+        for) cannot be asked yet, and nothing is remembered of it: the next renewal says it again."""
         for pool in self.pools:
-            if key in pool.running:
+            if key in pool.running and key not in self._asked:
+                self._asked[key] = reason
                 pool.executor.cancel(*key, reason)
             elif (attempt := pool.held.pop(key, None)) is not None:  # claimed and never started
                 now_ms = max(attempt.run.due_ms, self.time.guess_ms(self._loop.time()))

@@ -222,6 +222,7 @@ class Intake:
                 continue  # it is no longer ours
             if pool.executor.knows(target):
                 pool.hold(each)
+                self._lease.ask()  # somebody may have asked it to stop meanwhile, and nobody could hear it
             else:
                 pool.lacks[handler_key(target)] = pool.executor.why_not(target) or "it is not known here"
                 declined.append(each)
