@@ -6,6 +6,7 @@ import hmac
 import json
 import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -366,17 +367,16 @@ def test_the_operator_may_allow_a_host_by_its_name() -> None:
     asyncio.run(scenario())
 
 
-def test_a_name_is_judged_by_every_address_and_resolved_once() -> None:
+def test_a_name_is_judged_by_every_address_and_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """One public address does not make a private one public, and the connection goes where the check looked."""
 
     async def scenario() -> list[str]:
-        loop = asyncio.get_running_loop()
         answers = [["93.184.215.14", "10.0.0.7"], ["93.184.215.14"], ["10.0.0.7"]]
 
-        async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+        def getaddrinfo(_host: str, port: int, **_: Any) -> list[Any]:
             return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in answers.pop(0)]
 
-        loop.getaddrinfo = getaddrinfo  # type: ignore[method-assign, assignment]
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
         resolver = CheckedResolver(AddressRules(()))
         with pytest.raises(AddressRefused, match=r"10\.0\.0\.7 \(of rebound\.example\) is private"):
             await resolver.resolve("rebound.example", 80)
@@ -385,6 +385,33 @@ def test_a_name_is_judged_by_every_address_and_resolved_once() -> None:
         return [each["host"] for each in found]
 
     assert asyncio.run(scenario()) == ["93.184.215.14"]
+
+
+def test_names_that_nobody_answers_for_are_in_nobodys_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lookup goes on when its call has ended, and as many as there are threads for everybody are soon there."""
+    resolve, hangs = socket.getaddrinfo, threading.Event()
+
+    def getaddrinfo(host: str, *wanted: Any, **more: Any) -> list[Any]:
+        if host.endswith(".silent.example"):
+            assert hangs.wait(60)
+            raise socket.gaierror(socket.EAI_AGAIN, "nobody answers")
+        return resolve(host, *wanted, **more)
+
+    async def scenario() -> None:
+        async with server(echo) as address, calls("localhost") as (executor, heard):
+            silent = [HttpTarget(f"http://n{number}.silent.example/") for number in range(1, 41)]
+            executor.start([assignment(each, at, timeout_s=0.1) for at, each in enumerate(silent, 1)])
+            for run_id in range(1, 41):
+                assert isinstance((await heard.end_of(run_id)).outcome, TimedOut)
+            by_name = HttpTarget(address.replace("127.0.0.1", "localhost"))
+            executor.start([assignment(by_name, 41, timeout_s=5)])
+            assert (await heard.end_of(41)).outcome == Succeeded()
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    try:
+        asyncio.run(asyncio.wait_for(scenario(), 30))
+    finally:
+        hangs.set()
 
 
 def redirecting(status: int, to: str) -> Answering:

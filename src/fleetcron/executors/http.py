@@ -11,7 +11,8 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -26,6 +27,7 @@ from fleetcron.executors.http_answer import Answer, outcome_of
 from fleetcron.executors.outputs import Output
 from fleetcron.executors.reports import Done, LogChunk, Outbox, Tell
 from fleetcron.executors.signature import signature_headers
+from fleetcron.executors.threads import in_a_thread
 from fleetcron.executors.verdicts import LARGEST_RESULT, Why, limited, stopped
 from fleetcron.model.outcome import Failed, Fault, Outcome
 from fleetcron.model.target import HttpTarget, Target
@@ -41,14 +43,22 @@ SecretOf: TypeAlias = Callable[[Assignment], bytes | None]
 
 
 class CheckedResolver(AbstractResolver):
+    """Each name in a thread of its own. The event loop has a handful of them for everybody, and a name whose servers do
+    not answer keeps one for half a minute, however soon its call is over: some of those, and nobody else's name would
+    be found."""
+
     def __init__(self, rules: AddressRules) -> None:
         self._rules = rules
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
+        try:
+            found = await in_a_thread(partial(_found, host, port, family))
+        except RuntimeError as error:
+            raise OSError(f"no room for another thread: {error}") from error
+        if isinstance(found, Exception):
+            raise found
         for _, _, _, _, address in found:
             self._rules.check(host, str(address[0]))
         return [
@@ -58,6 +68,16 @@ class CheckedResolver(AbstractResolver):
 
     async def close(self) -> None:
         """It holds nothing."""
+
+
+_Addresses: TypeAlias = Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]]
+
+
+def _found(host: str, port: int, family: socket.AddressFamily) -> _Addresses | Exception:
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
+    except (OSError, ValueError) as error:  # a name that cannot be encoded is a ValueError
+        return error
 
 
 class _Refused(Exception):

@@ -29,7 +29,7 @@ def in_a_thread(work: Callable[[], Item]) -> "asyncio.Future[Item]":
         with suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
             loop.call_soon_threadsafe(tell, done)
 
-    threading.Thread(target=run, name="import", daemon=True).start()
+    threading.Thread(target=run, name="alone", daemon=True).start()
     return over
 
 
