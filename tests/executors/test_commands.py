@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fleetcron.executors import programs
 from fleetcron.executors.process_tree import _listed_children, _searched_children, children_of, descendants
 from fleetcron.executors.reports import Done
 from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Succeeded, TimedOut
@@ -295,6 +296,22 @@ def test_whoever_watches_may_be_killed_and_still_nobody_gets_away(victim: str) -
             assert still_alive(pids, 2) == []
             executor.start([assignment(shell("echo on we go"), 2)])
             assert (await heard.end_of(2)).log_tail == "on we go\n"
+
+    asyncio.run(scenario())
+
+
+def test_a_machine_without_room_for_a_supervisor_is_a_failure_that_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tried again as the job says. A lost attempt is tried again at once: five of them are no time at all."""
+    monkeypatch.setattr(programs, "KEEPER", "tests.executors.keeper_without_room")
+
+    async def scenario() -> None:
+        async with commands() as (executor, heard):
+            for run_id in range(1, 7):
+                executor.start([assignment(shell("true"), run_id)])
+                outcome = (await heard.end_of(run_id)).outcome
+                assert outcome == Failed(Fault("not_started", f"no room for another process: {os.strerror(11)}"))
+            executor.start([assignment(shell("echo on we go"), 7)])
+            assert (await heard.end_of(7)).log_tail == "on we go\n"
 
     asyncio.run(scenario())
 

@@ -75,6 +75,8 @@ def test_a_keeper_without_room_for_a_supervisor_goes_on() -> None:
             given.close()
             ends.append(end)
         refused, served = ends
+        [[word, end_of_it]] = Frames().feed(refused.recv(65536))
+        assert (word, end_of_it["error"]) == ("full", ["not_started", "no room for another process: no room"])
         assert refused.recv(1) == b""
         order = {"id": 1, "argv": ["true"], "env": {}, "cwd": "/", "stdin": None, "timeout_ms": None, "grace_ms": 0}
         served.sendall(framed(["run", order]))

@@ -25,7 +25,7 @@ CODES: Final[Mapping[str, str]] = {
     "not_found": "there is no such program, or no such working directory, on this worker",
     "not_executable": "the program is there, but cannot be run",
     "not_started": "the machine had no room for another process",
-    "supervisor_died": "the process that watches over the command ended, or there was no room for it",
+    "supervisor_died": "the process that watches over the command ended",
     "http_N": "the answer had the status N",
     "address_refused": "the address is private, or otherwise not for jobs, and the operator has not allowed it",
     "name_not_found": "the name of the host has no address",

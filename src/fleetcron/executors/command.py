@@ -116,7 +116,7 @@ class Commands:
             self._empty.set()
         if end is None:
             now_ms = self._clock.monotonic_ms()
-            fault = Fault("supervisor_died", "the supervisor of the command was killed, or there was no room for it")
+            fault = Fault("supervisor_died", "the supervisor of the command was killed")
             self._outbox.put(Done(*key, Lost(fault), running.started_ms, now_ms))
             return
         outcome = _outcome(running, end)

@@ -5,7 +5,8 @@ would cost fifty. It is also the last net: should a supervisor be killed, its or
 ends with its worker, and ends everything before.
 
 The worker sends a packet for each supervisor, with the supervisor's end of their socket and, if the program is to get a
-socket of its own, that one too.
+socket of its own, that one too. If there is no room for a process it says so there, in the supervisor's place: ["full",
+end].
 """
 
 import gc
@@ -18,9 +19,10 @@ from contextlib import suppress
 from typing import Final
 
 from fleetcron.clock import SystemClock
+from fleetcron.executors.frames import framed
 from fleetcron.executors.linux import adopt_orphans, die_with
 from fleetcron.executors.process_tree import children_of, descendants, reap, send_to_all
-from fleetcron.executors.supervisor import Supervisor
+from fleetcron.executors.supervisor import Supervisor, no_room
 
 _AGAIN_MS: Final = 20
 _ROUNDS: Final = 4000 // _AGAIN_MS
@@ -60,8 +62,10 @@ class Keeper:
             if not pid:
                 self._become_supervisor(keeper, given)
             self._supervisors.add(pid)
-        except OSError:  # no room for another process: its program is not started, and all the others go on
-            pass
+        except OSError as error:  # its program is not started, and all the others go on
+            full = framed(["full", dict(no_room(error, SystemClock().monotonic_ms()))])
+            with suppress(OSError):  # the worker is gone, or has given it up
+                os.write(given[0], full)
         finally:
             for each in given:
                 os.close(each)

@@ -66,6 +66,11 @@ class _Supervisor:
                 self.program = None
                 self._programs._is_free(self, is_kept=self._is_kept and not end["left"])
                 program._is_over(end)  # type: ignore[arg-type]
+            case ["full", dict(end)] if program is not None:  # it never came to be
+                self.program = None
+                self.wire.close()
+                self._programs._is_gone(self)
+                program._is_over(end)  # type: ignore[arg-type]
             case _:
                 raise BrokenFrames("a word from a supervisor that makes no sense")
 

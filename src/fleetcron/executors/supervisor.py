@@ -315,11 +315,19 @@ def _file_of(text: str | None) -> int:
 def _not_started(error: OSError | ValueError, order: Order, now_ms: int) -> End:
     match error:
         case FileNotFoundError() | NotADirectoryError():
-            reason = ("not_found", f"{error.filename} is not there, or not a folder; is it installed on this worker?")
+            why = f"{error.filename} is not there, or not a folder; is it installed on this worker?"
+            return _never_begun(("not_found", why), now_ms)
         case OSError(errno=errno.EAGAIN | errno.ENOMEM | errno.EMFILE | errno.ENFILE):
-            reason = ("not_started", f"no room for another process: {error.strerror}")
-        case _:
-            reason = ("not_executable", f"{order['argv'][0]} cannot be run: {error}")
+            return no_room(error, now_ms)
+    return _never_begun(("not_executable", f"{order['argv'][0]} cannot be run: {error}"), now_ms)
+
+
+def no_room(error: OSError, now_ms: int) -> End:
+    """The end of a program for which there was no process."""
+    return _never_begun(("not_started", f"no room for another process: {error.strerror}"), now_ms)
+
+
+def _never_begun(reason: tuple[str, str], now_ms: int) -> End:
     return {
         "started_ms": now_ms,
         "finished_ms": now_ms,
