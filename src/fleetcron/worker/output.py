@@ -42,11 +42,13 @@ class Output:
                 log.warning("what attempts print cannot be stored yet: %s", error)
 
     async def flush(self) -> None:
-        """Everything that came until now. A StoreError leaves it for the next time: a piece that is there already is
-        not stored twice."""
+        """Everything that came until now, and nothing that comes meanwhile: there may always be more, and whoever waits
+        for this has an end to write. A StoreError leaves it for the next time: a piece that is there already is not
+        stored twice."""
         async with self._writing:
-            while self._chunks or self._progress:
-                chunks, progress = self._chunks[:_MOST], list(self._progress.values())
+            left, progress = len(self._chunks), list(self._progress.values())
+            while left or progress:
+                chunks = self._chunks[: min(left, _MOST)]
                 written = await self._store.output.append(self._node_id, chunks, progress)
                 if isinstance(written, Unknown):
                     raise StoreUnavailable(f"it is not known whether what attempts print was stored: {written.why}")
@@ -54,4 +56,6 @@ class Output:
                 for each in progress:
                     if self._progress.get(each.run_id) is each:
                         del self._progress[each.run_id]
-            self._some.clear()
+                left, progress = left - len(chunks), []
+            if not self._chunks and not self._progress:
+                self._some.clear()
