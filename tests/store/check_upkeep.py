@@ -132,7 +132,7 @@ async def a_worker_that_begins_anew_gives_everything_up(floor: Floor) -> None:
     await floor.join("n1")
     await floor.next_minute()
     [run] = await floor.claim("n1")
-    assert await floor.store.workers.held("n1") == [(run.run_id, 1)]
+    assert await floor.store.workers.held("n1") == [(run.run_id, 1, run.batch)]
 
     assert await floor.store.workers.forsake("n1", _settling(RetryRule())) == Ok(1)
     assert await floor.store.workers.held("n1") == []

@@ -106,12 +106,13 @@ class Workers:
 
         return await self._engine.write(script)
 
-    async def held(self, node_id: str) -> list[tuple[int, int]]:
-        """Run and attempt of everything that it holds: for a worker that looks whether it has forgotten something."""
+    async def held(self, node_id: str) -> list[tuple[int, int, str]]:
+        """Run, attempt and batch of the claim of everything that it holds: for a worker that looks whether it has
+        forgotten something."""
 
-        def script() -> Script[list[tuple[int, int]]]:
+        def script() -> Script[list[tuple[int, int, str]]]:
             found = yield "leases_keys_of_node", {"node_id": node_id}
-            return [(row["run_id"], row["attempt"]) for row in found]
+            return [(row["run_id"], row["attempt"], row["batch"]) for row in found]
 
         return await self._engine.read(script)
 

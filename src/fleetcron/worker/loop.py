@@ -17,7 +17,6 @@ from typing import Any, Final
 from fleetcron.clock import Clock
 from fleetcron.config import WorkerConfig
 from fleetcron.errors import StoreError, StoreUnavailable
-from fleetcron.executors.assignment import Key
 from fleetcron.model.outcome import Fault, Lost
 from fleetcron.policy.fairness import Wanted, ranks
 from fleetcron.policy.late import late
@@ -78,8 +77,7 @@ class Worker:
         self._looked_s = self._next_s = 0.0  # when it was asked, and when that is
         self._must_begin_anew = False
         self._fault: BaseException | None = None
-        # held by us, says the store, and we know nothing of it; and the claim that was under way when it said so first
-        self._forgotten: dict[Key, str | None] = {}
+        self._forgotten: set[tuple[int, int, str]] = set()  # held by us, says the store, and we know nothing of it
         self._output = Output(store, node_id)
         self._acks = Acks(
             store.attempts,
@@ -305,18 +303,19 @@ class Worker:
 
     async def _remember(self) -> None:
         """The safety net: what the store says twice in a row that we hold, and we know nothing of, is given up. What
-        may be the fruit of a claim that is still unanswered is not forgotten: that answer would start it."""
-        held = set(await self._store.workers.held(self._node_id))
-        unknown = held - self._intake.on_the_way - self._acks.keys() - self._hands.keys()
-        asking, before = self._intake.asking, self._forgotten
-        lost = [key for key in sorted(unknown) if key in before and (asking is None or asking != before[key])]
-        self._forgotten = {key: before.get(key, asking) for key in unknown}
+        may be the fruit of a claim that is still unanswered is not forgotten: that answer would start it. A run that
+        was handed back and claimed again has the same number of attempt: only the claim says that it is another."""
+        held = await self._store.workers.held(self._node_id)
+        known = self._intake.on_the_way | self._acks.keys() | self._hands.keys()
+        unknown = {each for each in held if each[:2] not in known and each[2] != self._intake.asking}
+        lost = sorted(unknown & self._forgotten)
+        self._forgotten = unknown
         if lost and self.lease.is_held:
             log.error("%d runs are held and were forgotten; they are given up", len(lost))
             now_ms = self.time.guess_ms(self._loop.time())
             why = Lost(Fault("lost", "the worker had forgotten it"))
             errands = await self._store.definitions.held_by(self._node_id)
-            for run_id, attempt in lost:
+            for run_id, attempt, _ in lost:
                 self._acks.put(Ended(run_id, attempt, why, now_ms, now_ms), errands.get(run_id, NOTHING))
 
     def _lose(self, why: str) -> None:
