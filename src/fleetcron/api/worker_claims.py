@@ -27,7 +27,7 @@ from fleetcron.store.ends import Ended
 from fleetcron.views.asking import answer
 from fleetcron.views.instants import as_json as instant_json
 from fleetcron.worker.assigning import assignment
-from fleetcron.worker.intake import NOTHING
+from fleetcron.worker.intake import NOTHING, unreadable
 from fleetcron.worker.settling import settling
 
 routes = router("workers")
@@ -123,7 +123,7 @@ async def _work(context: Context, taken: Taken, body: shapes.Claim) -> list[_Wor
         secrets = sorted(names_in(made.target, made.payload))
         fault = None
         if errand is None:
-            fault = Fault("no_definition", f"revision {run.revision} of the job is not stored")
+            fault = unreadable(run.revision)
         elif secrets and not body.resolves_secrets:
             fault = Fault("secret_missing", _no_secrets(secrets, run.tenant))
         found.append(_Work(run, made, secrets, fault))

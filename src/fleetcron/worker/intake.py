@@ -33,6 +33,10 @@ _LOOK_AGAIN_S: Final = 30.0  # for handlers that were not here
 NOTHING: Final = Errand(CommandTarget(("true",)))
 
 
+def unreadable(revision: int) -> Fault:
+    return Fault("no_definition", f"revision {revision} of the job is not stored, or written by a newer release")
+
+
 class Intake:
     def __init__(
         self,
@@ -172,8 +176,7 @@ class Intake:
         for run in runs:
             errand = self._errands.get((run.job_id, run.revision))
             if errand is None:
-                fault = Fault("no_definition", f"revision {run.revision} of the job is not stored")
-                self._hands.fail(run, NOTHING, fault)
+                self._hands.fail(run, NOTHING, unreadable(run.revision))
             elif pool.executor.knows(errand.run):
                 pool.hold(Attempt(run, errand))
             else:

@@ -1,0 +1,94 @@
+"""Old and new nodes side by side: what a newer release has written, met by a worker of this one."""
+
+import pytest
+
+from fleetcron.clock import SystemClock
+from fleetcron.model.states import RunState
+from fleetcron.policy.choose import choose
+from fleetcron.policy.late import late
+from fleetcron.scheduler.failing import FailureWatch
+from fleetcron.store.claims import Claim
+from fleetcron.store.written import Ok
+from fleetcron.upkeep.lost import Watch, bury_lost
+from fleetcron.worker.loop import ranked
+from fleetcron.worker.settling import settling
+from tests.store.engines import change
+from tests.worker.crew import Crew, job
+from tests.worker.plays import ENGINES, played
+
+NEWER = {
+    "target": ("run", '{"teleport": {"to": "the moon"}}'),
+    "field": ("run", '{"http": {"url": "https://a.example", "proxy": "b"}}'),
+    "rule": ("retry", '{"max_attempts": 3, "backoff": {"linear": "5s"}}'),
+}
+SET = {
+    "sqlite": "json_set(after, '$.{}', json('{}'))",
+    "postgres": "jsonb_set(after, '{{{}}}', CAST('{}' AS jsonb))",
+}
+
+
+async def write_newer(made: Crew, field: str, document: str) -> None:
+    value = SET[made.store.engine.name].format(field, document)
+    whose = "job_id = (SELECT job_id FROM jobs WHERE name = 'newer')"
+    await change(made.store.engine, f"UPDATE job_revisions SET after = {value} WHERE {whose}")
+    await change(
+        made.store.engine, f"UPDATE jobs SET definition = {value.replace('after', 'definition')} WHERE name = 'newer'"
+    )
+
+
+@ENGINES
+@pytest.mark.parametrize("what", NEWER)
+def test_a_job_of_a_newer_release_ends_no_worker(engine: str, what: str, request: pytest.FixtureRequest) -> None:
+    """Its attempt fails and says why; a worker that can read it may have the next one. All others go on."""
+
+    async def scenario(made: Crew) -> None:
+        await made.define(job("newer"), job("other"))
+        await write_newer(made, *NEWER[what])
+        newer, other = await made.trigger("newer"), await made.trigger("other")
+        made.join()
+        [line] = await made.ended(other)
+        assert line.run.state is RunState.SUCCEEDED
+        await made.until(lambda lines: lines[0].run.state is RunState.RETRYING, newer)
+        [attempt] = await made.attempts(newer)
+        assert attempt.error is not None
+        assert attempt.error.code == "no_definition"
+
+    played(request.getfixturevalue(f"{engine}_url"), scenario, {"t:f": lambda: None})
+
+
+def test_nor_whoever_buries_one_that_held_it(sqlite_memory_url: str) -> None:
+    async def scenario(made: Crew) -> None:
+        await made.define(job("newer"))
+        run_id = await made.trigger("newer")
+        await write_newer(made, *NEWER["target"])
+        assert isinstance(await made.store.workers.join("dead", "", {"default": 1}, 1), Ok)
+        assert isinstance(await made.store.queue.promote(0, 10, ranked, late), Ok)
+        taken = await made.store.claims.claim(Claim("dead", "1", "default", 1, 1), choose)
+        assert isinstance(taken, Ok)
+        assert [run.run_id for run in taken.value.runs] == [run_id]
+        watch, clock = Watch(0), SystemClock()
+        await made.set_clock(await made.now_ms() + 1000)
+        buried = await bury_lost(
+            made.store, watch, lambda errands: settling(errands, lambda: 0.0), clock=clock, by="me"
+        )
+        assert buried == ["dead"]
+        [line] = await made.lines(run_id)
+        assert (line.run.state, line.run.losses) == (RunState.RETRYING, 1)
+
+    played(sqlite_memory_url, scenario)
+
+
+def test_nor_whoever_looks_how_often_it_fails(sqlite_memory_url: str) -> None:
+    async def scenario(made: Crew) -> None:
+        await made.define(job("newer"))
+        await write_newer(made, *NEWER["target"])
+        run_id = await made.trigger("newer")
+        made.join()
+        for attempt in (1, 2, 3):
+            await made.until(lambda lines, done=attempt: lines[0].run.failures == done, run_id)  # type: ignore[misc]
+            await made.set_clock(await made.now_ms() + 3_600_000)
+        [line] = await made.ended(run_id)
+        assert line.run.state is RunState.DEAD
+        assert await FailureWatch(made.store, made.desk).step(0) == []
+
+    played(sqlite_memory_url, scenario, {"t:f": lambda: None})
