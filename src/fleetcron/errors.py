@@ -8,7 +8,7 @@ FleetcronError
 ├── LeaseLost            a guarded write of an attempt that is over: its run may have gone to another worker
 └── StoreError           the database
     ├── StoreUnavailable   cannot be reached, is full, read-only or held by another: nothing was written, try again
-    └── SchemaError        the tables are older or newer than this program
+    └── SchemaError        the tables are older or newer than this program, or a job in them is newer
 """
 
 from dataclasses import dataclass
@@ -92,4 +92,4 @@ class StoreUnavailable(StoreError):
 
 
 class SchemaError(StoreError):
-    """The tables are not the ones this program knows."""
+    """The tables, or what stands in one of them, are not what this program knows."""

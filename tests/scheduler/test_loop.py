@@ -25,7 +25,8 @@ from fleetcron.store.hints import LOST
 from fleetcron.store.history import Span
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok
-from tests.store.engines import DatabaseClock, hand_cranked
+from tests.store.engines import DatabaseClock, change, hand_cranked
+from tests.worker.shop import fetcher
 
 NOW = 1_800_000_000_000
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -256,3 +257,50 @@ def test_planning_knows_nothing_of_executing() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert said.strip() == "[]"
+
+
+NEWER = {
+    "sqlite": "json_set(body, '$.misfire.colour', 'red')",
+    "postgres": "jsonb_set(CAST(body AS jsonb), '{misfire,colour}', '\"red\"')",
+}
+
+
+@pytest.mark.parametrize("url", ["sqlite_memory_url", "postgres18_url"])
+def test_a_schedule_that_a_newer_release_has_written_stops_no_other(
+    url: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Old and new nodes plan side by side while a fleet is renewed. What the old one cannot read stays due, and is left
+    as it is, in the past too; it says so once, and does not ask again and again."""
+    where = request.getfixturevalue(url)
+
+    async def scenario() -> None:
+        async with fleet(where) as f:
+            every = MisfireRule(policy="all")
+            await f.desk.apply([job("newer", "*/5 * * * *", misfire=every), job("other"), job("gone", misfire=every)])
+            await f.clock.set(NOW + HOUR)  # what is behind is a gap
+            while await f.scheduler(catch_up_room=1).step() <= 1:
+                pass
+            engine = f.store.engine
+            whose = "SELECT timing_id FROM cursors WHERE job_id IN (SELECT job_id FROM jobs WHERE name <> 'other')"
+            await change(engine, f"UPDATE timings SET body = {NEWER[engine.name]} WHERE timing_id IN ({whose})")
+            before = await standing(f)
+            await f.clock.set(NOW + 2 * HOUR)
+            scheduler = f.scheduler()
+            rests = [await scheduler.step() for _ in range(6)]
+            assert rests[-1] == 1_000
+            after = await standing(f)
+            assert {name for name in before if before[name] != after[name]} == {"other"}
+            assert scheduler.health.counts["runs"] > 0
+
+    asyncio.run(scenario())
+    assert len([each for each in caplog.messages if "newer release" in each]) == 2
+
+
+async def standing(f: Fleet) -> dict[str, tuple[object, ...]]:
+    """By job: its cursor, its gaps and how many runs it has."""
+    found = await fetcher(f.store.engine)(
+        "SELECT j.name, c.cursor_ms, (SELECT count(*) FROM runs AS r WHERE r.job_id = j.job_id) AS runs,"
+        " (SELECT min(g.from_ms) FROM gaps AS g WHERE g.job_id = j.job_id) AS gap"
+        " FROM jobs AS j JOIN cursors AS c ON c.job_id = j.job_id"
+    )
+    return {row["name"]: (row["cursor_ms"], row["runs"], row["gap"]) for row in found[0]}

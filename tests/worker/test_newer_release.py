@@ -3,6 +3,7 @@
 import pytest
 
 from fleetcron.clock import SystemClock
+from fleetcron.errors import SchemaError
 from fleetcron.model.states import RunState
 from fleetcron.policy.choose import choose
 from fleetcron.policy.late import late
@@ -79,8 +80,10 @@ def test_nor_whoever_buries_one_that_held_it(sqlite_memory_url: str) -> None:
 
 
 def test_nor_whoever_looks_how_often_it_fails(sqlite_memory_url: str) -> None:
+    """It is for the newer release to pause; whoever wants to see it here is told why not."""
+
     async def scenario(made: Crew) -> None:
-        await made.define(job("newer"))
+        await made.define(job("newer", pause_after_failures=1))
         await write_newer(made, *NEWER["target"])
         run_id = await made.trigger("newer")
         made.join()
@@ -89,6 +92,10 @@ def test_nor_whoever_looks_how_often_it_fails(sqlite_memory_url: str) -> None:
             await made.set_clock(await made.now_ms() + 3_600_000)
         [line] = await made.ended(run_id)
         assert line.run.state is RunState.DEAD
-        assert await FailureWatch(made.store, made.desk).step(0) == []
+        watch = FailureWatch(made.store, made.desk)
+        assert await watch.step(0) == []
+        assert watch._after_id > 0
+        with pytest.raises(SchemaError, match="the job newer of default was written by a newer release"):
+            await made.desk.pause("default", "newer")
 
     played(sqlite_memory_url, scenario, {"t:f": lambda: None})

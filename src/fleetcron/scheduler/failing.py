@@ -9,7 +9,7 @@ import logging
 from contextlib import suppress
 from typing import Final
 
-from fleetcron.errors import RefusedError, StoreError
+from fleetcron.errors import RefusedError, SchemaError, StoreError
 from fleetcron.scheduler.desk import Desk
 from fleetcron.store.store import Store
 
@@ -31,7 +31,7 @@ class FailureWatch:
         paused = []
         for job in found.jobs:
             if job.in_a_row >= job.allowed:
-                with suppress(RefusedError):  # it is gone
+                with suppress(RefusedError, SchemaError):  # it is gone, or for a newer release to pause
                     done = await self._desk.pause(job.tenant, job.name, only_if=lambda each: each.state == "active")
                     if done.done != "paused":
                         continue  # somebody else was faster

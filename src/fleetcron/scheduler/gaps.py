@@ -53,6 +53,8 @@ async def fill_gaps(
     settled: list[Settled] = []
     written_rows = 0
     for each in found.gaps:
+        if each.timing_id not in known[each.almanac]:
+            continue  # it waits for a node that can read what a newer release has written
         timing, timetable = known[each.almanac][each.timing_id]
         own = max(left, few if each.gap.trimmed else 0)
         if lane_of(timing, each.gap) == "live":  # the room is for the catch-up lane alone

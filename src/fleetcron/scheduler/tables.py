@@ -64,7 +64,8 @@ class Tables:
         self._known: tuple[int, dict[tuple[Part, ...], Known]] | None = None
 
     async def timetables(self, ids: Iterable[int], epoch: int) -> Mapping[int, tuple[Timing, Timetable]]:
-        """Timings by id, with their ticks under the tables of an epoch."""
+        """Timings by id, with their ticks under the tables of an epoch; without those that a newer release has written
+        and this one cannot read. Old and new nodes plan side by side while a fleet is renewed."""
         wanted = list(ids)
         missing = [each for each in wanted if (each, epoch) not in self._timetables]
         if missing and len(self._timetables) + len(missing) > MOST_KEPT:
@@ -73,7 +74,8 @@ class Tables:
             missing = wanted
         if missing:
             await self._make(missing, epoch)
-        return {each: (self._timings[each], self._timetables[each, epoch]) for each in wanted}
+        readable = (each for each in wanted if each in self._timings)
+        return {each: (self._timings[each], self._timetables[each, epoch]) for each in readable}
 
     async def timetable(self, timing: Timing, epoch: int) -> tuple[Timetable, list[Table]]:
         """The ticks of a timing that may be new to the fleet. A ScheduleError if it cannot be."""
@@ -138,7 +140,9 @@ class Tables:
         unread = [each for each in ids if each not in self._timings]
         if unread:
             bodies = await self._stored.timings(unread)
-            self._timings |= {each: Timing.from_body(body) for each, body in bodies.items()}
+            read = {each: _timing(body) for each, body in bodies.items()}
+            self._timings |= {each: timing for each, timing in read.items() if timing is not None}
+            ids = [each for each in ids if each in self._timings]
         known = await self.known((part for each in ids for part in self._timings[each].parts()), epoch)
         shapes: dict[str, Timetable] = {}
         for number, each in enumerate(ids):
@@ -160,6 +164,13 @@ class Tables:
         if key not in self._zones:
             self._zones[key] = Zone.load(table.part.name, table.body)
         return self._zones[key]
+
+
+def _timing(body: str) -> Timing | None:
+    try:
+        return Timing.from_body(body)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return None
 
 
 def build(timing: Timing, almanac: Almanac) -> Timetable:

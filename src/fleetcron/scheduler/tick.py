@@ -61,6 +61,9 @@ async def tick(
     for number, group in enumerate(due.groups):
         if number % 8 == 7:  # heartbeats come first, and what a worker in this process has to start
             await asyncio.sleep(0)
+        if group.timing_id not in known:
+            stuck.append(f"its schedule or misfire rule (timing {group.timing_id}) was written by a newer release")
+            continue
         timing, timetable = known[group.timing_id]
         if isinstance(timetable, Never):
             stuck.append(timetable.why)

@@ -1,11 +1,12 @@
 """Jobs, their revisions, and the one transaction that changes them."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from fleetcron.errors import StoreError
+from fleetcron.errors import SchemaError, StoreError
 from fleetcron.events import Event
 from fleetcron.model.almanac import Part
 from fleetcron.model.amendment import Amendment
@@ -315,15 +316,28 @@ def _keep_timings(timings: Iterable[Timing]) -> Script[None]:
 
 def _standing(row: Row) -> Standing:
     at = Position(row["cursor_ms"], row["ticks_used"])
-    timing = Timing.from_body(row["timing"])
+    with _readable(row):
+        timing = Timing.from_body(row["timing"])
     settled = [row[name] for name in ("claimed_ms", "answered_ms", "gap_ms") if row[name] is not None]
     return Standing(_job(row), timing, at, row["shard"], row["next_due_ms"], max(settled, default=None))
 
 
+@contextmanager
+def _readable(row: Row) -> Iterator[None]:
+    """Old and new nodes work side by side while a fleet is renewed."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        what = f"the job {row['name']} of {row['tenant']} was written by a newer release, and this one cannot read it"
+        raise SchemaError(f"{what} ({error})", hint="use the newer release") from error
+
+
 def _job(row: Row) -> Job:
+    with _readable(row):
+        definition = Definition.from_body(row["definition"])
     return Job(
         job_id=str(row["job_id"]),
-        definition=Definition.from_body(row["definition"]),
+        definition=definition,
         state=row["state"],
         revision=row["revision"],
         on_resume=row["on_resume"],
