@@ -177,6 +177,31 @@ def test_collapse_keeps_the_newest() -> None:
     assert [verdict(choice, number) for number in (1, 2, 3)] == ["merged", "starts", "waits at key until 3000"]
 
 
+@pytest.mark.parametrize("overlap", ["collapse", "cancel_previous"])
+def test_the_newest_takes_the_place_of_those_that_gave_way(overlap: OverlapPolicy) -> None:
+    """In its own place it would stand behind everybody who came before it, and the next one again."""
+    old, new = (run(number, due=number * 1_000, overlap=overlap) for number in (1, 3))
+    other = run(2, due=2_000, overlap="allow", job_id="2", claim_key=None)
+    known = waiting(old, new)
+    choice = choose(facts(old, other, new, at=3_000, waiting=known, room=1))
+    assert [verdict(choice, number) for number in (2, 3)] == ["stays", "starts"]
+    assert choice.reached == {("live", 0): 1}  # nobody was served but the place of the first
+    assert [(close.run_id, close.heir) for close in choice.closes] == [(1, 3)]
+    # behind more others than were read: the next look finds it in front, and its slot is still free
+    choice = choose(facts(old, other, at=3_000, waiting=known, room=1))
+    assert (verdict(choice, 2), choice.undecided) == ("stays", True)
+    choice = choose(facts(old, other, at=3_000, waiting=known, room=2))
+    assert (verdict(choice, 2), choice.undecided) == ("starts", True)
+
+
+def test_a_place_is_not_taken_over_in_another_lane() -> None:
+    old, new = run(1, due=0, overlap="collapse", lane="catchup"), run(3, due=3_000, overlap="collapse")
+    other = run(2, due=2_000, overlap="allow", job_id="2", claim_key=None)
+    choice = choose(facts(old, other, new, at=3_000, waiting=waiting(old, new), room=1))
+    assert [verdict(choice, number) for number in (1, 2, 3)] == ["merged", "starts", "stays"]
+    assert [close.heir for close in choice.closes] == [None]
+
+
 def test_collapse_does_not_merge_what_was_too_late_by_then() -> None:
     ticks = [run(n, due=n * 1_000, overlap="collapse", deadline_ms=NOW + n * 1_000 + 1_500) for n in (1, 2, 4)]
     choice = choose(facts(*ticks, at=4_000, waiting=waiting(*ticks)))

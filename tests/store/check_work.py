@@ -710,3 +710,39 @@ async def runs_that_are_due_in_a_moment_do_not_hide_one_that_is_due(shop: Shop) 
     taken = await shop.claim("n1", room=2, early_room=0)
     assert [each.run_id for each in taken.runs] == [run]
     assert len((await shop.claim("n1", room=2, early_room=1)).runs) == 1
+
+
+@check
+async def who_stands_for_others_has_a_turn_in_a_pool_that_never_empties(shop: Shop) -> None:
+    """Each tick gives way to the next before its turn comes, and a backlog of another job grows before all of them."""
+    for overlap in ("collapse", "cancel_previous"):
+        shop = await Shop.open(shop.store, shop.clock)
+        busy, sync = Job(1, overlap="allow", max_running=0), Job(2, overlap=overlap)  # type: ignore[arg-type]
+        await shop.define(busy, sync)
+        await shop.join("n1", p1=1)
+        await shop.plan(busy, *(NOW + number * 3_000 for number in range(40)))
+        ticks = await shop.plan(sync, *(NOW + 1 + number * 3_000 for number in range(40)))
+        ran = []
+        for number in range(20):  # a run takes four seconds
+            await shop.clock.set(NOW + 12_000 + number * 4_000)
+            await shop.promote()
+            [run_id] = await shop.claimed("n1", room=1)
+            ran.append(run_id)
+            await shop.finish("n1", run_id, 1)
+        assert sum(run_id in ticks for run_id in ran) >= 3, (overlap, ran)
+
+
+@check
+async def a_place_is_handed_on_only_within_a_queue(shop: Shop) -> None:
+    """What was caught up stood in another line."""
+    job, other = Job(1, overlap="collapse"), Job(2, overlap="allow", max_running=0)
+    await shop.define(job, other)
+    await shop.plan(job, NOW - 9_000, lane="catchup")
+    await shop.plan(other, *(NOW - 8_000 + number for number in range(5)))
+    await shop.plan(job, NOW - 2_000, NOW - 1_000)
+    await shop.join("n1", p1=1)
+    await shop.promote()
+    ranks = {row["run_id"]: row["rank"] for row in await shop.rows("SELECT run_id, rank FROM queue")}
+    await shop.claim("n1", room=0)
+    left = {row["run_id"]: row["rank"] for row in await shop.rows("SELECT run_id, rank FROM queue")}
+    assert left == {run_id: rank for run_id, rank in ranks.items() if run_id not in (1, 7)} | {8: ranks[7]}

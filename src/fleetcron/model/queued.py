@@ -261,13 +261,14 @@ class Park(NamedTuple):
 
 class Close(NamedTuple):
     """The answer of a run that will not start. `at_ms` is the instant at which facts decided it, however late somebody
-    looked; None: now."""
+    looked; None: now. `heir` is the run that takes its place in the queue."""
 
     run_id: int
     state: RunState
     reason: str
     covered_by: int | None = None
     at_ms: int | None = None
+    heir: int | None = None
 
 
 @dataclass(slots=True)

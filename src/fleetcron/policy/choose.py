@@ -35,6 +35,9 @@ class _Chooser:
         self.judged: set[int] = set()
         self.left_out: dict[int, int] = {}  # ticks that were closed here, and the instants of that
         self.undecided: set[int] = set()  # they are looked at again when the rest is written
+        self.decided: set[int] = set()  # whether they start, wait or stay
+        self.heirs: dict[int, int] = {}  # of runs that were closed here
+        self.kept_free: set[int] = set()  # heirs that have a slot when they are read
         self.reserved_us: dict[str, int] = {}
         self.by_tenant: Counter[str] = Counter()
         self.by_tenant_here: Counter[str] = Counter()
@@ -54,23 +57,44 @@ class _Chooser:
     def choice(self) -> Choice:
         for run in self._order():
             self._judge(run)
-            if run.run_id in self.gone or run.run_id in self.undecided:
-                continue
-            park = self._waits(run)
-            if run.run_id in self.gone or run.run_id in self.undecided:
-                continue
-            park = park or self._held_back(run)
-            if park is None:
-                if not self._has_room(run):
-                    continue  # it stays where it is: the next free slot is for it
-                park = self._capped(run) or self._key_taken(run) or self._too_fast(run)
-            if park is None:
-                self._take(run)
-            else:
-                self._park(park)
+            self._decide(run)
+            if run.run_id in self.heirs:
+                self._in_its_place(run, self.heirs[run.run_id])
         # the same facts would have the same answer: who asks again needs others
-        self.chosen.undecided = bool(self.undecided and self.chosen.closes)
+        self.chosen.undecided = bool((self.undecided or self.kept_free) and self.chosen.closes)
         return self.chosen
+
+    def _decide(self, run: Queued) -> None:
+        if run.run_id in self.decided or self._is_settled(run):
+            return
+        self.decided.add(run.run_id)
+        park = self._waits(run)
+        if self._is_settled(run):
+            return
+        park = park or self._held_back(run)
+        if park is None:
+            if not self._has_room(run):
+                return  # it stays where it is: the next free slot is for it
+            park = self._capped(run) or self._key_taken(run) or self._too_fast(run)
+        if park is None:
+            self._take(run)
+        else:
+            self._park(park)
+
+    def _is_settled(self, run: Queued) -> bool:
+        return run.run_id in self.gone or run.run_id in self.undecided
+
+    def _in_its_place(self, closed: Queued, heir: int) -> None:
+        """Whoever stands for a run that was closed has its turn now, not when its own place is reached. One that this
+        claim has not read is looked at by the next: its slot is kept free until then."""
+        if heir in self.known:
+            self.known[heir] = self.known[heir]._replace(rank=min(closed.rank, self.known[heir].rank))
+            self._judge(self.known[heir])
+            self._decide(self.known[heir])
+        elif heir not in self.kept_free and self._has_room(closed):
+            self.kept_free.add(heir)
+            self.room -= 1
+            self.catchup_room -= closed.lane == "catchup"
 
     def _order(self) -> Iterator[Queued]:
         """Nobody takes a key early that somebody wants who is due, of whatever lane: a job whose runs end a moment
@@ -238,6 +262,8 @@ class _Chooser:
             return
         self.gone.add(close.run_id)
         self.chosen.closes.append(close)
+        if close.heir is not None:
+            self.heirs[close.run_id] = close.heir
         if close.state in LEFT_OUT:
             self.left_out[close.run_id] = self.facts.now_ms if close.at_ms is None else close.at_ms
         if close.run_id in self.parked:  # it was parked a moment ago, and a newer one puts an end to it

@@ -131,7 +131,8 @@ def _was_final(before: Previous, at_ms: int) -> bool:
 
 def _succeeded(run: Queued, facts: Facts) -> Sequence[Close]:
     """Of the ticks that wait only the newest that is due stays. Each gives way when the next one is due, unless it was
-    too late by then."""
+    too late by then. The newest takes the place of the oldest in the queue: with a place of its own it would stand
+    behind all that came before it, and in a pool that never empties one after the other would give way and none run."""
     due = [each for each in _of_its_kind(run, facts) if each.due_ms <= facts.now_ms]
     closes: list[Close] = []
     stands: int | None = None  # the run that the one behind gives way to
@@ -140,7 +141,8 @@ def _succeeded(run: Queued, facts: Facts) -> Sequence[Close]:
             stands = None  # it is too late by itself
             continue
         stands = following.run_id if stands is None else stands
-        closes.append(_giving_way(run, each, following, stands))
+        heir = due[-1].run_id if each.lane == due[-1].lane else None  # each lane has an order of its own
+        closes.append(_giving_way(run, each, following, stands)._replace(heir=heir))
     return closes
 
 

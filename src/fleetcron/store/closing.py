@@ -29,6 +29,9 @@ def close_and_free(closes: Sequence[Close], now_ms: int) -> Script[tuple[list[in
     text = rows(each._asdict() for each in closes)
     done = yield "runs_close", {"rows": text, "now_ms": now_ms}
     closed = [row["run_id"] for row in done]
+    heirs = [{"run_id": each.run_id, "heir": each.heir} for each in closes if each.heir is not None]
+    if heirs:
+        yield "queue_inherit", {"rows": rows(heirs)}
     left = yield "queue_delete", {"ids": ids(closed)}
     merged = {each.run_id for each in closes if each.covered_by is not None}
     if merged:
