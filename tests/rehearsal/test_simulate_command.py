@@ -86,6 +86,13 @@ def test_slots_make_runs_wait(quick: Folder) -> None:
     assert (two["peaks"]["running"]["most"], two["peaks"]["waiting"]["most"]) == (6, 0)
 
 
+def test_an_interval_counts_from_the_start_of_the_period(quick: Folder) -> None:
+    """As if the jobs were applied then: 00:40, 00:50, … 01:20, and 01:30 is over."""
+    quick.write("jobs.yaml", "jobs: [{name: a, schedule: {every: 10m}, run: {command: ['true']}}]")
+    [found] = quick.json("simulate", "-f", "jobs.yaml", *DAY[:2], "--for", "1h")["simulations"]
+    assert (found["total"]["ticks"], found["peaks"]["running"]["at"]) == (5, "2027-01-04T00:40:00Z")
+
+
 def test_a_clock_change(quick: Folder) -> None:
     quick.write("jobs.yaml", JOBS % "latest")
     said = quick.json("simulate", "-f", "jobs.yaml", "--from", "2027-03-14T06:00:00Z", "--for", "2h")

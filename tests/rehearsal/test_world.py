@@ -328,3 +328,24 @@ def test_a_function_that_cannot_be_imported_is_told_before_anything_runs() -> No
         w.handler("a")
         w.run_for("2h")
         assert [each.state for each in w.runs("a")] == ["succeeded", "succeeded"]
+
+
+def test_an_interval_counts_from_the_start() -> None:
+    """The jobs are made a second before it, which nobody is to see."""
+    text = yaml(job("a", "every: 15m"), job("b", "every: 1h, anchor: '2027-01-01T00:20:00Z'"), job("c", "every: 1s"))
+    with world(text) as w:
+        w.run_for("5s")
+        assert w.runs("c") == ["00:00:01", "00:00:02", "00:00:03", "00:00:04", "00:00:05"]
+        w.pause("c")
+        w.run_until("00:40")
+        w.apply(text)  # as it was: nothing moves
+        w.run_until("01:00")
+        assert w.runs("a") == ["00:15", "00:30", "00:45", "01:00"]
+        assert w.runs("b") == ["00:20"]
+        w.apply(yaml(job("a", "every: 20m"), job("later", "every: 7m")))
+        w.run_until("02:00")
+        assert w.runs("a")[4:] == ["01:20", "01:40", "02:00"]
+        assert w.runs("later")[:2] == ["01:07", "01:14"]
+    with world(yaml(job("a", "every: 15m", "starts_at: '2027-01-04T01:00:00Z'"))) as w:
+        w.run_until("01:15")
+        assert w.runs("a") == ["01:00", "01:15"]

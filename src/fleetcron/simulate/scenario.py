@@ -11,6 +11,7 @@ from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.definition import Definition
 from fleetcron.model.run import RunLine
 from fleetcron.scheduler.tables import Tables, build
+from fleetcron.simulate.creation import BEFORE_MS, made_at
 from fleetcron.simulate.durations import Durations
 from fleetcron.simulate.outlook import Facts, RunFact, Stretch, Work
 from fleetcron.simulate.rehearsed import Cast
@@ -19,7 +20,6 @@ from fleetcron.store.history import LedgerLine, Span
 from fleetcron.times.instants import to_ms
 
 MOST_TICKS: Final = 200_000
-_BEFORE_MS: Final = 1_000  # the jobs are made just before the start, so that a tick at the start is one
 _STEPS: Final = 200  # of the progress
 _PAGE: Final = 2_000
 
@@ -52,7 +52,7 @@ def rehearse(scenario: Scenario, progress: Progress = lambda _: None) -> Facts:
     """A RefusedError if there would be too much to do, or a job cannot be."""
     stage = Stage(
         Cast(_player(scenario.durations)),
-        scenario.from_ms - _BEFORE_MS,
+        scenario.from_ms - BEFORE_MS,
         slots=dict(scenario.slots) or None,
         workers=scenario.workers,
     )
@@ -85,7 +85,8 @@ def _set_up(stage: Stage, scenario: Scenario) -> int:
         stage.do(limits.put_tenant(name, fields, actor="simulate"))
     for name, fields in scenario.pools.items():
         stage.do(limits.put_pool(name, fields, actor="simulate"))
-    for applied in stage.apply(scenario.definitions, scenario.calendars):
+    made = [made_at(each, scenario.from_ms) for each in scenario.definitions]
+    for applied in stage.apply(made, scenario.calendars):
         if applied.done == "refused":
             raise RefusedError(f"{applied.tenant}/{applied.name}: {applied.reason}")
     for outage in scenario.outages:

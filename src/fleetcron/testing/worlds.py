@@ -15,6 +15,7 @@ from fleetcron.model.run import RunLine
 from fleetcron.model.target import PythonTarget
 from fleetcron.policy.why import why
 from fleetcron.scheduler.desk import Applied
+from fleetcron.simulate.creation import BEFORE_MS, made_at
 from fleetcron.simulate.rehearsed import Cast
 from fleetcron.simulate.stage import Stage
 from fleetcron.store.history import LedgerLine, Span
@@ -34,7 +35,6 @@ POLICIES: Final = get_args(Misfire)
 # a Monday; the same for everybody, so that a test does not depend on the day it runs
 START: Final = "2027-01-04 00:00"
 _PAGE: Final = 1000
-_BEFORE_MS: Final = 1000  # the jobs are made just before the start, so that a tick at the start is one
 
 
 def world(
@@ -66,13 +66,14 @@ class World:
         self._definitions: dict[str, Definition] = {}
         self._functions: dict[str, Any] = {}
         self._triggers = 0
-        start_ms = instant_ms(start, self._zone, 0)
+        start_ms = self._start_ms = instant_ms(start, self._zone, 0)
+        self._first = {each.seed for each in source.definitions}  # made at the start
         by_pool = dict(slots) if isinstance(slots, Mapping) else {}
         for each in source.definitions:
             by_pool.setdefault(each.pool, slots if isinstance(slots, int) else 10)
         if not workers >= 1 or not all(number >= 1 for number in by_pool.values()):
             raise RefusedError("a world needs at least one worker, and one slot in each pool")
-        self._stage = Stage(Cast(), start_ms - _BEFORE_MS, slots=by_pool, workers=workers, seed=seed)
+        self._stage = Stage(Cast(), start_ms - BEFORE_MS, slots=by_pool, workers=workers, seed=seed)
         try:
             self._stage.up()
             self._take(source)
@@ -221,7 +222,8 @@ class World:
         self._stage.move_to(to_ms)
 
     def _take(self, source: Source) -> None:
-        self._do(*self._stage.apply(source.definitions, source.calendars))
+        made = [made_at(each, self._start_ms) if each.seed in self._first else each for each in source.definitions]
+        self._do(*self._stage.apply(made, source.calendars))
         self._functions |= source.functions
         self._definitions |= {each.seed: each for each in source.definitions}
 
