@@ -93,6 +93,24 @@ def test_an_interval_counts_from_the_start_of_the_period(quick: Folder) -> None:
     assert (found["total"]["ticks"], found["peaks"]["running"]["at"]) == (5, "2027-01-04T00:40:00Z")
 
 
+def test_what_ends_with_the_period_is_not_over(quick: Folder) -> None:
+    """A run of each minute of an hour. The last one still runs when the hour ends, whatever the tick of that instant
+    does to it: that tick is not of this period."""
+    policies = ("allow", "cancel_previous", "collapse")
+    jobs = "\n".join(
+        f"  - {{name: {each}, schedule: {{cron: '* * * * *'}}, run: {{command: ['true']}}, overlap: {each}}}"
+        for each in policies
+    )
+    quick.write("jobs.yaml", f"jobs:\n{jobs}\n")
+    given = ("-f", "jobs.yaml", "--from", "2027-01-04", "--for", "1h", "--slots", "default=50")
+    long = quick.json("simulate", *given, "--duration", "*=210s")
+    assert figures(long, "default/cancel_previous")["cancelled"] == 59
+    assert [figures(long, f"default/{each}")["unfinished"] for each in policies] == [3, 1, 1]
+    assert figures(long, "default/allow")["succeeded"] == 57
+    exact = quick.json("simulate", *given, "--duration", "*=1m")  # the last one ends when the hour does
+    assert [figures(exact, f"default/{each}")["unfinished"] for each in policies] == [1, 1, 1]
+
+
 def test_a_clock_change(quick: Folder) -> None:
     quick.write("jobs.yaml", JOBS % "latest")
     said = quick.json("simulate", "-f", "jobs.yaml", "--from", "2027-03-14T06:00:00Z", "--for", "2h")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from fleetcron.errors import RefusedError
@@ -111,7 +111,8 @@ async def _count(stage: Stage, scenario: Scenario) -> int:
 
 
 def _facts(stage: Stage, scenario: Scenario, ticks: int) -> Facts:
-    runs = [_run(stage, line) for line in _lines(stage) if line.run.scheduled_for_ms < scenario.to_ms]
+    lines = [line for line in _lines(stage) if line.run.scheduled_for_ms < scenario.to_ms]
+    runs = [_until(scenario.to_ms, _run(stage, line)) for line in lines]
     stretches = [
         Stretch(f"{each.tenant}/{each.name}", each.answer.from_ms, each.answer.to_ms, each.answer.ticks,
                 each.answer.answer, each.answer.reason)
@@ -160,3 +161,16 @@ def _run(stage: Stage, line: RunLine) -> RunFact:
         finished_ms=run.finished_ms,
         works=works,
     )
+
+
+def _until(to_ms: int, run: RunFact) -> RunFact:
+    """As it stands when the period ends. The stage goes on for a moment: what ends then, or is stopped by the tick of
+    that instant, is not over."""
+    works = [
+        work if work.to_ms is None or work.to_ms < to_ms else Work(work.from_ms, None, "running")
+        for work in run.works
+        if work.from_ms < to_ms
+    ]
+    if run.finished_ms is None or run.finished_ms < to_ms:
+        return replace(run, works=works)
+    return replace(run, works=works, finished_ms=None, state="running" if works else "waiting")
