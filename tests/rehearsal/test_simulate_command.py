@@ -111,6 +111,13 @@ def test_what_ends_with_the_period_is_not_over(quick: Folder) -> None:
     assert [figures(exact, f"default/{each}")["unfinished"] for each in policies] == [1, 1, 1]
 
 
+def test_an_outage_from_the_start(quick: Folder) -> None:
+    quick.write("jobs.yaml", JOBS % "skip")
+    said = quick.json("simulate", "-f", "jobs.yaml", *DAY, "--outage", "+0s/5h")
+    assert said["outages"] == [{"from": "2027-01-04T00:30:00Z", "to": "2027-01-04T05:30:00Z"}]
+    assert figures(said, "default/hourly")["skipped"] == 5
+
+
 def test_a_clock_change(quick: Folder) -> None:
     quick.write("jobs.yaml", JOBS % "latest")
     said = quick.json("simulate", "-f", "jobs.yaml", "--from", "2027-03-14T06:00:00Z", "--for", "2h")
@@ -148,6 +155,9 @@ def test_a_picture_that_needs_nothing_else(quick: Folder) -> None:
         (("--duration", "nobody=5s"), "no job is called nobody"),
         (("--duration", "hourly=soon"), "is not a duration"),
         (("--slots", "default=none"), "is not POOL=NUMBER"),
+        (("--slots", "=4"), "is not POOL=NUMBER"),
+        (("--slots", "defualt=4"), "no job is in a pool defualt"),
+        (("--outage", "+0x/1h"), "is not a duration"),
         (("--set", "misfire=all"), "is not a change"),
         (("--set", "nobody.misfire=all"), "no job is called nobody"),
         (("--set", "hourly.tiemout=5s"), "is not a field"),

@@ -1,6 +1,7 @@
 """From the options of `fleetcron simulate` to scenarios."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
@@ -22,6 +23,7 @@ from fleetcron.times.instants import to_ms
 
 _DAY_MS = 86_400_000
 _LONGEST_MS = 3660 * _DAY_MS
+_AT_ONCE = re.compile(r"\+0+[smhd]?")  # +0s, which is no length
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ def prepare(database: Database, asked: Asked) -> Prepared:
     prepared.scenarios = _variants(base, asked)
     definitions = [each for _, scenario in prepared.scenarios for each in scenario.definitions]
     _refuse_unknown(said, definitions)
+    _refuse_unknown_pools(asked, definitions)
     prepared.durations = dict(base.durations.origins([each.seed for each in base.definitions]))
     prepared.notes = _notes(prepared, base, looked, fleet)
     return prepared
@@ -177,7 +180,7 @@ def _outage(text: str, from_ms: int) -> tuple[int, int]:
 
 def _moment(text: str, from_ms: int) -> int:
     if text.startswith("+"):
-        return from_ms + _length(text[1:], "--outage")
+        return from_ms if _AT_ONCE.fullmatch(text) else from_ms + _length(text[1:], "--outage")
     found = instant_ms(text, "--outage")
     assert found is not None
     return found
@@ -204,13 +207,21 @@ def _refuse_unknown(said: dict[str, int], definitions: Sequence[Definition]) -> 
             refuse("--duration", f"no job is called {pattern}", "NAME, TENANT/NAME, or * for many")
 
 
+def _refuse_unknown_pools(asked: Asked, definitions: Sequence[Definition]) -> None:
+    pools = {each.pool for each in definitions}
+    for text in asked.slots:
+        pool = text.partition("=")[0].strip()
+        if pool not in pools:
+            refuse("--slots", f"no job is in a pool {pool}", f"there are: {', '.join(sorted(pools))}")
+
+
 def _slots(asked: Asked, fleet: Fleet) -> tuple[dict[str, int], int]:
     found = dict(fleet.slots)
     for text in asked.slots:
-        pool, equals, number = text.partition("=")
-        if not equals or not number.isascii() or not number.isdigit() or not 1 <= int(number) <= 9999:
+        pool, _, number = text.partition("=")
+        if not pool.strip() or not number.isascii() or not number.isdigit() or not 1 <= int(number) <= 9999:
             refuse("--slots", f"'{text}' is not POOL=NUMBER", "such as default=10")
-        found[pool] = int(number)
+        found[pool.strip()] = int(number)
     return found, asked.workers or 1
 
 
