@@ -111,6 +111,27 @@ def test_what_ends_with_the_period_is_not_over(quick: Folder) -> None:
     assert [figures(exact, f"default/{each}")["unfinished"] for each in policies] == [1, 1, 1]
 
 
+def test_a_change_of_the_times_leaves_the_zone(quick: Folder) -> None:
+    """04:30 in New York is 08:30Z on that day; 04:30Z would be another time than the one that was asked for."""
+    quick.write("jobs.yaml", JOBS % "skip")
+    of_day = ("-f", "jobs.yaml", "--from", "2027-03-14T00:00:00Z", "--for", "1d")
+
+    def begun(*wishes: str) -> str | None:
+        sets = [word for wish in wishes for word in ("--set", wish)]
+        [found] = quick.json("simulate", *of_day, *sets)["simulations"]
+        pools = found["peaks"]["pools"]
+        return pools["reports"]["at"][11:19] if "reports" in pools else None
+
+    assert begun("nightly.schedule.cron='30 4 * * *'") == "08:30:00"
+    assert begun("nightly.schedule.timezone=Asia/Tokyo") == "17:30:00"
+    assert begun("nightly.schedule.dst_gap=skip") is None  # there is no 02:30 on that day
+    assert begun("nightly.schedule.every=7h") == "07:00:00"
+    assert begun("nightly.schedule=5", "nightly.schedule.every=7h") == "07:00:00"
+    two = "nightly.schedule=[{cron: '5 1 * * *'}, {cron: '7 1 * * *'}]"
+    told = quick("simulate", *of_day, "--set", two, "--set", "nightly.schedule.cron='@daily'", code=2).stderr
+    assert "its schedule has 2 entries" in told
+
+
 def test_an_outage_from_the_start(quick: Folder) -> None:
     quick.write("jobs.yaml", JOBS % "skip")
     said = quick.json("simulate", "-f", "jobs.yaml", *DAY, "--outage", "+0s/5h")

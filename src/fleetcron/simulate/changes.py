@@ -11,6 +11,7 @@ from fleetcron.simulate.durations import matches
 
 _OWN: Final = ("name", "tenant", "derived")
 _WITH_POLICY: Final = ("misfire", "overlap")  # fields whose one value is their policy
+_KINDS: Final = ("cron", "every", "at")  # of schedules
 _HINT: Final = "write JOB.FIELD=VALUE, such as 'report.misfire=all', '*.overlap=queue' or '*.retry.max_attempts=1'"
 
 
@@ -72,6 +73,9 @@ def _write(document: dict[str, Any], path: list[str], value: Any) -> None:
     *outer, last = path
     inner = document
     for part in outer:
+        if part == "schedule" and inner is document:
+            inner = _entry(document, last)
+            continue
         if not isinstance(inner.get(part), dict):
             inner[part] = {}
         inner = inner[part]
@@ -81,6 +85,21 @@ def _write(document: dict[str, Any], path: list[str], value: Any) -> None:
             document[last]["max_running"] = None  # it belongs to allow alone
     else:
         inner[last] = value
+
+
+def _entry(document: dict[str, Any], field: str) -> dict[str, Any]:
+    """The entry of its schedule that is meant: its zone stays when its times are changed. Another kind of schedule is
+    another entry."""
+    said = document["schedule"]
+    entries = [each for each in (said if isinstance(said, list) else [said]) if isinstance(each, dict)]
+    if len(entries) > 1:
+        who, why = f"{_name(document)}: schedule.{field}", f"its schedule has {len(entries)} entries: say all of them"
+        raise DefinitionError([Mistake(who, why, "write JOB.schedule=[{cron: …}, {cron: …}]")])
+    entry = entries[0] if entries and (field not in _KINDS or field in entries[0]) else {}
+    if field in entry.get("derived", ()):  # somebody has chosen it now
+        entry["derived"] = [each for each in entry["derived"] if each != field]
+    document["schedule"] = [entry]
+    return entry
 
 
 def _name(document: dict[str, Any]) -> str:
