@@ -349,3 +349,18 @@ def test_an_interval_counts_from_the_start() -> None:
     with world(yaml(job("a", "every: 15m", "starts_at: '2027-01-04T01:00:00Z'"))) as w:
         w.run_until("01:15")
         assert w.runs("a") == ["01:00", "01:15"]
+
+
+def test_what_could_not_start_in_time_is_told_so_then() -> None:
+    """Also while the only slot is taken, and nobody comes who would look."""
+    text = yaml(job("long", 'cron: "0 * * * *"'), job("due", 'cron: "1 * * * *"', "start_deadline: 5m"))
+    with world(text, slots=1) as w:
+        w.handler("long", seconds="50m")
+        w.run_until("00:05:59")
+        assert w.runs("due") == ["00:01 planned"]
+        w.run_for("1s")
+        assert w.runs("due") == ["00:01 expired"]
+        assert "could not start in time" in w.why("due", "00:01")
+        w.outage("00:55", "00:56")  # others do it then
+        w.run_until("01:07")
+        assert w.runs("due") == ["00:01 expired", "01:01 expired"]

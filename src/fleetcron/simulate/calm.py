@@ -27,6 +27,7 @@ from fleetcron.store.nodes import Node as NodeRow
 from fleetcron.store.sqlite_session import SqliteSession
 from fleetcron.store.store import Store
 from fleetcron.times import zones
+from fleetcron.times.instants import LAST_MS
 from fleetcron.upkeep.loop import Upkeep
 from fleetcron.worker.hands import MakeExecutor
 from fleetcron.worker.settling import settling
@@ -93,11 +94,22 @@ def _news() -> Script[None]:
 
 
 class CalmMember(Member):
-    """`often` says whether somebody wants to be told soon of runs that died."""
+    """`often` says whether somebody wants to be told soon of runs that died, `deadlines` whether a run may be too late
+    to start."""
 
-    def __init__(self, store: Store, row: NodeRow, config: Config, *, often: Callable[[], bool], **given: Any) -> None:
+    def __init__(
+        self,
+        store: Store,
+        row: NodeRow,
+        config: Config,
+        *,
+        often: Callable[[], bool],
+        deadlines: Callable[[], bool],
+        **given: Any,
+    ) -> None:
         super().__init__(store, row, config, **given)
         self._often = often
+        self._deadlines = deadlines
         self.scheduler = CalmScheduler(store, self.holder.held, config.scheduler, clock=self._clock)
         self.scheduler._idle_ms = round(_SELDOM_S * 1000)  # the settings allow no more than half a lookahead
 
@@ -107,6 +119,8 @@ class CalmMember(Member):
         if "worker" in self.row.roles:
             yield self._work(stop)
         yield self._keep_up(stop)
+        if "scheduler" in self.row.roles:
+            yield self._keep_deadlines(stop)
 
     async def _watch_failures(self, stop: asyncio.Event) -> None:
         desk = Desk(self.store, actor="pause_after_failures", shards=self._config.scheduler.shards)
@@ -131,6 +145,46 @@ class CalmMember(Member):
             is_new = self._clock.monotonic_ms() < began_ms + _WATCHFUL_S * 1000
             await _rest(stop, _OFTEN_S if is_new else _SELDOM_S)
 
+    async def _keep_deadlines(self, stop: asyncio.Event) -> None:
+        """What could not start in time is told so then, also if no slot gets free and nobody looks at it. Outside, a
+        sweep of upkeep does that within ten seconds; here it comes once in an hour."""
+        news = asyncio.Event()
+        beside = [asyncio.create_task(self._hear(news)), asyncio.create_task(_told(stop, news))]
+        try:
+            while not stop.is_set():
+                news.clear()
+                rest_s = _SELDOM_S
+                with suppress(StoreError):
+                    rest_s = await self._next_deadline_s()
+                    if rest_s <= 0:
+                        await self.store.sweeping.sweep(0)
+                        rest_s = _OFTEN_S
+                await _rest(news, rest_s)
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+
+    async def _hear(self, news: asyncio.Event) -> None:
+        async with self.store.engine.hints() as hints:
+            async for _ in hints:  # whatever is queued is told
+                if self._deadlines():
+                    news.set()
+
+    async def _next_deadline_s(self) -> float:
+        deadline_ms = await self.store.engine.read(_next_deadline)
+        return _SELDOM_S if deadline_ms is None else (deadline_ms + 1 - self._clock.now_ms()) / 1000
+
+
+def _next_deadline() -> Script[int | None]:
+    found = yield "queue_expired", {"now_ms": LAST_MS, "most": 1}
+    return found[0]["deadline_ms"] if found else None
+
+
+async def _told(stop: asyncio.Event, news: asyncio.Event) -> None:
+    await stop.wait()
+    news.set()
+
 
 async def _rest(stop: asyncio.Event, seconds: float) -> None:
     with suppress(TimeoutError):
@@ -152,6 +206,7 @@ class CalmNode:
         chance: Callable[[], float],
         make_executor: Callable[[SimulatedClock], MakeExecutor],
         often: Callable[[], bool],
+        deadlines: Callable[[], bool],
     ) -> None:
         self.name = name
         self.fault: BaseException | None = None
@@ -176,6 +231,7 @@ class CalmNode:
             chance=chance,
             tools=lambda: Tools(make_executor(clock)),
             often=often,
+            deadlines=deadlines,
         )
 
     @property

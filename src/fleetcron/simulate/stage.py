@@ -103,7 +103,7 @@ class Stage:
         self._workers = workers
         self._nodes: list[CalmNode] = []
         self._lives = 0
-        self._often = False
+        self._often = self._deadlines = False
         self._is_down = True
         self._outages: list[tuple[int, int]] = []
         self.store = Store(NearEngine(self._database, self._loop.process("people"), self._loop))
@@ -141,6 +141,7 @@ class Stage:
 
         self._serve({each.pool for each in definitions})
         self._often |= any(each.pause_after_failures is not None for each in definitions)
+        self._deadlines |= any(each.start_deadline_ms is not None for each in definitions)
         return self.do(work())
 
     def up(self) -> None:
@@ -251,6 +252,7 @@ class Stage:
             chance=self._chance.random,
             make_executor=self.cast.executor,
             often=lambda: self._often,
+            deadlines=lambda: self._deadlines,
         )
 
     def _new_id(self, now_ms: int) -> str:
