@@ -351,6 +351,20 @@ def test_an_interval_counts_from_the_start() -> None:
         assert w.runs("a") == ["01:00", "01:15"]
 
 
+def test_what_is_shown_can_be_compared_with() -> None:
+    text = yaml(job("a", 'cron: "*/15 * * * * *"', "misfire: skip"))
+    with world(text) as w:
+        w.outage("00:05", "00:10")
+        w.run_until("00:11")
+        for each in [*w.runs("a"), *w.ledger("a")]:
+            shown = repr(each).removeprefix("<a ").partition(" (")[0].removesuffix(">")
+            assert each == shown
+        assert "00:09:45+00:00 skipped (misfire" in repr(w.ledger("a"))
+        w.trigger("a")  # at some millisecond
+        [by_hand] = [each for each in w.runs("a") if each.kind == "manual"]
+        assert by_hand == repr(by_hand).removeprefix("<a ").removesuffix(">")
+
+
 def test_what_could_not_start_in_time_is_told_so_then() -> None:
     """Also while the only slot is taken, and nobody comes who would look."""
     text = yaml(job("long", 'cron: "0 * * * *"'), job("due", 'cron: "1 * * * *"', "start_deadline: 5m"))

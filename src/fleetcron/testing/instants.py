@@ -56,12 +56,12 @@ def _exists(meant: Once) -> bool:
 
 def shown(ms: int, zone: Zone) -> str:
     """2027-03-14 03:00, with seconds where there are some: as a test would write it."""
-    return _written(local_time(zone, ms).replace(tzinfo=None))
+    return written(local_time(zone, ms).replace(tzinfo=None))
 
 
 def texts_of(moment: datetime) -> set[str]:
     """Every way to write it that means nothing else: with or without the day, with or without the offset."""
-    local = _written(moment.replace(tzinfo=None))
+    local = written(moment.replace(tzinfo=None))
     offset = moment.strftime("%z")
     offset = f"{offset[:3]}:{offset[3:5]}"
     found = {local, local[11:], local + offset, local[11:] + offset}
@@ -70,6 +70,7 @@ def texts_of(moment: datetime) -> set[str]:
     return found
 
 
-def _written(moment: datetime) -> str:
+def written(moment: datetime) -> str:
+    """With seconds, or milliseconds, where there are some: a text that a test may compare with."""
     precision = "milliseconds" if moment.microsecond else "seconds" if moment.second else "minutes"
     return moment.isoformat(" ", precision)

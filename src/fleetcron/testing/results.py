@@ -13,7 +13,7 @@ from typing import Any
 from fleetcron.model.run import RunLine
 from fleetcron.store.attempts import PastAttempt
 from fleetcron.store.history import LedgerLine
-from fleetcron.testing.instants import shown, texts_of
+from fleetcron.testing.instants import shown, texts_of, written
 from fleetcron.times.preview import local_time
 from fleetcron.times.zone import Zone
 
@@ -67,7 +67,7 @@ class Ran:
         return f"<{self}>"
 
     def __str__(self) -> str:
-        tick = self.scheduled_for.isoformat(" ", "minutes" if not self.scheduled_for.second else "seconds")
+        tick = written(self.scheduled_for)
         tries = "" if self.attempts <= 1 else f" after {self.attempts} attempts"
         covers = "" if self.covers <= 1 else f" for {self.covers} ticks"
         return f"{self.job} {tick} {self.state}{tries}{covers}"
@@ -100,8 +100,8 @@ class Answered:
         return NotImplemented
 
     def __repr__(self) -> str:
-        first = self.first.isoformat(" ", "minutes")
-        last = f" to {self.last.isoformat(' ', 'minutes')}" if self.last != self.first else ""
+        first = written(self.first)
+        last = f" to {written(self.last)}" if self.last != self.first else ""
         ticks = "" if self.ticks == 1 else f", {self.ticks} ticks"
         return f"<{self.job} {first}{last} {self.answer} ({self.reason}{ticks})>"
 
