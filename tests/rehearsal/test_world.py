@@ -295,6 +295,7 @@ def test_mistakes_say_what_is_wrong() -> None:
         w.outage("13:00", "14:00")
         assert "overlap" in refused("w.outage('13:30', '15:00')", w)
         assert "fails" in refused("w.handler('report', fails=-1)", w)
+        assert "such as ValueError('boom')" in refused("w.handler('report', raises='boom')", w)
 
 
 def test_words_that_nobody_knows_are_refused_at_once() -> None:
@@ -318,6 +319,17 @@ def test_jobs_that_cannot_be() -> None:
         world(yaml(job("a", "every: 15m")), tz="Mars/Phobos")
     with pytest.raises(RefusedError, match="at least one worker"):
         world(yaml(job("a", "every: 15m")), workers=0)
+    for slots in (0, "3", 1.5, True, {"default": "3"}):
+        with pytest.raises(RefusedError, match="one slot in each pool: not"):
+            world(yaml(job("a", "every: 15m")), slots=slots)  # type: ignore[arg-type]
+
+
+def test_a_time_of_day_to_start_at_is_that_of_the_ordinary_day() -> None:
+    for tz in ("UTC", NEW_YORK):
+        with world(yaml(job("a", "every: 15m")), tz=tz, start="02:30") as w:
+            assert w.now.isoformat()[:16] == "2027-01-04T02:30"
+        with world(yaml(job("a", "every: 15m")), tz=tz, start="00:00") as w:
+            assert w.now.isoformat()[:16] == "2027-01-04T00:00"
 
 
 def test_a_function_that_cannot_be_imported_is_told_before_anything_runs() -> None:

@@ -27,6 +27,8 @@ def scripted(
     failures = (True if raises is not None else 0) if fails is False else fails
     if not isinstance(failures, int) or failures < 0:
         raise ScheduleError(f"fails={fails!r}: write how many attempts of a run fail, or True for all")
+    if raises is not None and not isinstance(raises, BaseException | type):
+        raise ScheduleError(f"raises={raises!r}: write an exception, such as ValueError({raises!r})")
     error = raises if raises is not None else ItWasToFail("this attempt was to fail")
 
     async def play(ctx: Context) -> Any:

@@ -66,13 +66,15 @@ class World:
         self._definitions: dict[str, Definition] = {}
         self._functions: dict[str, Any] = {}
         self._triggers = 0
-        start_ms = self._start_ms = instant_ms(start, self._zone, 0)
+        ordinary_ms = instant_ms(START, self._zone, 0)
+        start_ms = self._start_ms = instant_ms(start, self._zone, ordinary_ms, same=True)
         self._first = {each.seed for each in source.definitions}  # made at the start
         by_pool = dict(slots) if isinstance(slots, Mapping) else {}
         for each in source.definitions:
-            by_pool.setdefault(each.pool, slots if isinstance(slots, int) else 10)
-        if not workers >= 1 or not all(number >= 1 for number in by_pool.values()):
-            raise RefusedError("a world needs at least one worker, and one slot in each pool")
+            by_pool.setdefault(each.pool, 10 if isinstance(slots, Mapping) else slots)
+        for number in (workers, *by_pool.values()):
+            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+                raise RefusedError(f"a world needs at least one worker, and one slot in each pool: not {number!r}")
         self._stage = Stage(Cast(), start_ms - BEFORE_MS, slots=by_pool, workers=workers, seed=seed)
         try:
             self._stage.up()
