@@ -165,6 +165,18 @@ def test_a_picture_that_needs_nothing_else(quick: Folder) -> None:
     assert len([element for element in root.iter() if element.get("class") == "outage" and len(element)]) == 2
 
 
+def test_what_was_stopped_is_not_drawn_as_merged(quick: Folder) -> None:
+    quick.write("jobs.yaml", JOBS.replace("overlap: queue", "overlap: cancel_previous") % "skip")
+    quick("simulate", "-f", "jobs.yaml", *DAY, "--duration", "hourly=2h", "--svg", "t.svg")
+    text = (quick.path / "t.svg").read_text()
+    kinds = re.findall(r'class="(\w+)"[^>]*><title>\S+ \S+ cancelled', text)
+    assert set(kinds) == {"stopped"}
+    assert ">stopped</text>" in text  # in the legend
+    for scheme in text.split("@media")[:2]:
+        fills = dict(re.findall(r"\.fc \.(\w+) { fill: (#\w+)", scheme))
+        assert fills["stopped"] not in [fill for name, fill in fills.items() if name != "stopped"]
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

@@ -29,13 +29,15 @@ _STYLE: Final = """
 .fc .paper { fill: #ffffff } .fc text { fill: #1f2328 } .fc .dim { fill: #59636e }
 .fc .rule { stroke: #d1d9e0 } .fc .outage { fill: #f0883e; fill-opacity: .18 }
 .fc .succeeded { fill: #1a7f37 } .fc .failed { fill: #cf222e } .fc .running { fill: #0969da }
-.fc .other { fill: #8250df } .fc .skipped { fill: #9a6700 } .fc .missed { fill: #cf222e } .fc .merged { fill: #8250df }
+.fc .stopped { fill: #6e7781 }
+.fc .skipped { fill: #9a6700 } .fc .missed { fill: #cf222e } .fc .merged { fill: #8250df }
 .fc .level { fill: #0969da; fill-opacity: .35 } .fc .queue { fill: #bc4c00; fill-opacity: .45 }
 @media (prefers-color-scheme: dark) {
 .fc .paper { fill: #0d1117 } .fc text { fill: #f0f6fc } .fc .dim { fill: #9198a1 }
 .fc .rule { stroke: #3d444d } .fc .outage { fill-opacity: .25 }
 .fc .succeeded { fill: #3fb950 } .fc .failed { fill: #f85149 } .fc .running { fill: #4493f8 }
-.fc .other { fill: #ab7df8 } .fc .skipped { fill: #d29922 } .fc .missed { fill: #f85149 } .fc .merged { fill: #ab7df8 }
+.fc .stopped { fill: #8b949e }
+.fc .skipped { fill: #d29922 } .fc .missed { fill: #f85149 } .fc .merged { fill: #ab7df8 }
 .fc .level { fill: #4493f8 } .fc .queue { fill: #f0883e }
 }
 """
@@ -43,8 +45,8 @@ _OUTCOMES: Final[Mapping[str, str]] = {
     "succeeded": "succeeded", "failed": "failed", "timed_out": "failed", "dead": "failed", "running": "running",
 }  # fmt: skip
 _LEGEND: Final = (
-    ("succeeded", "succeeded"), ("failed", "failed"), ("running", "unfinished"), ("skipped", "skipped"),
-    ("merged", "merged"), ("missed", "missed"), ("outage", "outage"),
+    ("succeeded", "succeeded"), ("failed", "failed"), ("running", "unfinished"), ("stopped", "stopped"),
+    ("skipped", "skipped"), ("merged", "merged"), ("missed", "missed"), ("outage", "outage"),
 )  # fmt: skip
 _MARKS: Final[Mapping[str, str]] = {"skipped": "skipped", "missed": "missed", "expired": "missed", "merged": "merged"}
 
@@ -150,14 +152,14 @@ class _Panel:
                 yield from self._run(run, top, seen)
         for stretch in self._facts.ledger:
             if stretch.job == job:
-                kind = "merged" if stretch.reason == "covered" else _MARKS.get(stretch.answer, "other")
+                kind = "merged" if stretch.reason == "covered" else _MARKS.get(stretch.answer, "stopped")
                 words = f"{stretch.ticks} × {kind} ({stretch.reason}) {_at(stretch.from_ms)} to {_at(stretch.to_ms)}"
                 yield self._bar(kind, stretch.from_ms, stretch.to_ms, top + 12, 3, words)
 
     def _run(self, run: RunFact, top: int, seen: set[tuple[int, int, str]]) -> Iterable[str]:
         for work in run.works:
             end = work.to_ms or self._facts.to_ms
-            kind = _OUTCOMES.get(work.outcome, "other")
+            kind = _OUTCOMES.get(work.outcome, "stopped")
             place = self._column(work.from_ms), self._column(end), kind
             if place not in seen:
                 seen.add(place)
