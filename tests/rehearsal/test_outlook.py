@@ -25,7 +25,7 @@ def test_every_tick_is_counted_once() -> None:
         run("t/b", 5_000, "waiting"),
     ]
     ledger = [Stretch("t/a", 30, 50, 3, "skipped", "covered"), Stretch("t/b", 1, 2, 2, "missed", "too_old")]
-    facts = Facts(["t/a", "t/b", "t/c"], 0, 60_000, runs, ledger, [], {"t/a": "x", "t/b": "y", "t/c": "y"}, 10)
+    facts = Facts(["t/a", "t/b", "t/c"], 0, 60_000, runs, ledger, [], {"t/a": "x", "t/b": "y", "t/c": "y"}, {})
     found = outlook(facts)
     assert found.total.ticks == 10
     assert {name: number for name, number in found.by_job["t/a"].answers.items() if number} == {

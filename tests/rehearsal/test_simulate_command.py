@@ -111,6 +111,32 @@ def test_what_ends_with_the_period_is_not_over(quick: Folder) -> None:
     assert [figures(exact, f"default/{each}")["unfinished"] for each in policies] == [1, 1, 1]
 
 
+def test_the_ticks_are_those_of_the_period(quick: Folder) -> None:
+    """Those of a job in shadow are answered a minute ahead, and a job with max_ticks has no more than these."""
+    quick.write(
+        "jobs.yaml",
+        """
+jobs:
+  - {name: shadow, schedule: {cron: "*/10 * * * *"}, shadow: true, run: {command: ["true"]}}
+  - {name: twice, schedule: {cron: "*/10 * * * *"}, max_ticks: 2, run: {command: ["true"]}}
+""",
+    )
+    given = ("simulate", "-f", "jobs.yaml", "--from", "2027-01-04", "--for", "1h", "--max-ticks", "8")
+    said = quick.json(*given)
+    assert [figures(said, f"default/{name}")["ticks"] for name in ("shadow", "twice")] == [6, 2]
+    assert figures(said, "default/shadow")["skipped"] == 6
+    assert ", 8 ticks\n" in quick(*given).stdout
+
+
+def test_ticks_that_nobody_has_decided_are_unfinished(quick: Folder) -> None:
+    """The fleet is down until the end: eight ticks, of which one was planned before."""
+    quick.write("jobs.yaml", JOBS % "skip")
+    given = ("simulate", "-f", "jobs.yaml", *DAY, "--outage", "2027-01-04T05:00:00Z/2027-01-04T12:30:00Z")
+    found = figures(quick.json(*given), "default/hourly")
+    assert (found["ticks"], found["succeeded"], found["unfinished"]) == (12, 4, 8)
+    assert ", 13 ticks\n" in quick(*given).stdout
+
+
 def test_a_change_of_the_times_leaves_the_zone(quick: Folder) -> None:
     """04:30 in New York is 08:30Z on that day; 04:30Z would be another time than the one that was asked for."""
     quick.write("jobs.yaml", JOBS % "skip")

@@ -136,7 +136,8 @@ def _as_json(prepared: Prepared, played: list[tuple[str, Facts]], seen: list[tup
 
 def _show(prepared: Prepared, played: list[tuple[str, Facts]], seen: list[tuple[str, Outlook]]) -> None:
     facts = played[0][1]
-    click.echo(f"{iso(from_ms(facts.from_ms))} to {iso(from_ms(facts.to_ms))}, {numbered(facts.ticks, 'tick')}")
+    ticks = numbered(seen[0][1].total.ticks, "tick")
+    click.echo(f"{iso(from_ms(facts.from_ms))} to {iso(from_ms(facts.to_ms))}, {ticks}")
     for begin, end in facts.outages:
         click.echo(f"outage {iso(from_ms(begin))} to {iso(from_ms(end))} ({rough_text(end - begin)})")
     for note in prepared.notes:

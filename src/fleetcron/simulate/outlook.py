@@ -53,7 +53,7 @@ class Facts:
     ledger: Sequence[Stretch]
     outages: Sequence[tuple[int, int]]
     pools: Mapping[str, str]  # by job
-    ticks: int
+    ticks: Mapping[str, int]  # by job: what the schedules say, answered or not
 
 
 ANSWERS: Final = (
@@ -128,9 +128,10 @@ def outlook(facts: Facts) -> Outlook:
     in_pool: dict[str, list[RunFact]] = {}
     for run in facts.runs:
         in_pool.setdefault(facts.pools[run.job], []).append(run)
+    unanswered = {job: _unanswered(facts.ticks.get(job, 0), runs[job], ledger[job]) for job in facts.jobs}
     return Outlook(
-        total=_figures(facts.runs, facts.ledger),
-        by_job={job: _figures(runs[job], ledger[job]) for job in facts.jobs},
+        total=_figures(facts.runs, facts.ledger, sum(unanswered.values())),
+        by_job={job: _figures(runs[job], ledger[job], unanswered[job]) for job in facts.jobs},
         running=peak(running(facts.runs, facts.to_ms)),
         waiting=peak(waiting(facts.runs, facts.to_ms)),
         running_by_pool={pool: peak(running(some, facts.to_ms)) for pool, some in sorted(in_pool.items())},
@@ -177,8 +178,13 @@ def levels(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _figures(runs: Sequence[RunFact], ledger: Sequence[Stretch]) -> Figures:
-    counted: Counter[str] = Counter()
+def _unanswered(ticks: int, runs: Sequence[RunFact], ledger: Sequence[Stretch]) -> int:
+    """Ticks that nobody has planned or decided yet: the fleet was down until the end, or the job was paused."""
+    return max(0, ticks - len(runs) - sum(stretch.ticks for stretch in ledger))
+
+
+def _figures(runs: Sequence[RunFact], ledger: Sequence[Stretch], unanswered: int) -> Figures:
+    counted: Counter[str] = Counter({"unfinished": unanswered})
     for run in runs:
         counted["unfinished" if run.state in _OPEN else run.state] += 1
     for stretch in ledger:

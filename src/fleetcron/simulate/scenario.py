@@ -78,8 +78,8 @@ def _player(durations: Durations) -> Callable[[Context], Any]:
     return play
 
 
-def _set_up(stage: Stage, scenario: Scenario) -> int:
-    """The number of ticks that are to come."""
+def _set_up(stage: Stage, scenario: Scenario) -> dict[str, int]:
+    """The number of ticks that are to come, by job."""
     limits = stage.store.limits
     for name, fields in scenario.tenants.items():
         stage.do(limits.put_tenant(name, fields, actor="simulate"))
@@ -91,36 +91,50 @@ def _set_up(stage: Stage, scenario: Scenario) -> int:
             raise RefusedError(f"{applied.tenant}/{applied.name}: {applied.reason}")
     for outage in scenario.outages:
         stage.plan_outage(*outage)
-    ticks = stage.do(_count(stage, scenario))
-    if ticks > scenario.most_ticks:
+    ticks = stage.do(_count(stage, scenario.definitions, scenario.from_ms, scenario.to_ms))
+    number = sum(ticks.values())
+    if number > scenario.most_ticks:
         raise RefusedError(
-            f"{ticks:,} ticks lie in this period, and {scenario.most_ticks:,} are simulated at most;"
+            f"{number:,} ticks lie in this period, and {scenario.most_ticks:,} are simulated at most;"
             " take a shorter period or fewer jobs, or raise --max-ticks (about 2 ms each)"
         )
     return ticks
 
 
-async def _count(stage: Stage, scenario: Scenario) -> int:
+async def _count(stage: Stage, jobs: Sequence[Definition], from_ms: int, to_ms: int) -> dict[str, int]:
+    """How many ticks each of the jobs has in [from, to)."""
     store = stage.store
-    found = await store.jobs.find([(each.tenant, each.name) for each in scenario.definitions])
-    tables, ticks = Tables(store.almanac), 0
+    found = await store.jobs.find([(each.tenant, each.name) for each in jobs])
+    tables = Tables(store.almanac)
+    ticks: dict[str, int] = {}
     for standing in found.standings.values():
-        known = await tables.known(set(standing.timing.parts()), found.epoch)
-        ticks += build(standing.timing, known.almanac).count_ms(scenario.from_ms - 1, scenario.to_ms - 1)
+        timing = standing.timing
+        known = await tables.known(set(timing.parts()), found.epoch)
+        number = build(timing, known.almanac).count_ms(from_ms - 1, to_ms - 1)
+        ticks[standing.job.definition.seed] = number if timing.max_ticks is None else min(number, timing.max_ticks)
     return ticks
 
 
-def _facts(stage: Stage, scenario: Scenario, ticks: int) -> Facts:
+def _facts(stage: Stage, scenario: Scenario, ticks: dict[str, int]) -> Facts:
     lines = [line for line in _lines(stage) if line.run.scheduled_for_ms < scenario.to_ms]
     runs = [_until(scenario.to_ms, _run(stage, line)) for line in lines]
     stretches = [
         Stretch(f"{each.tenant}/{each.name}", each.answer.from_ms, each.answer.to_ms, each.answer.ticks,
                 each.answer.answer, each.answer.reason)
         for each in _ledger(stage)
+        if each.answer.from_ms < scenario.to_ms
     ]  # fmt: skip
+    stretches = [_cut(stage, scenario, each) if each.to_ms >= scenario.to_ms else each for each in stretches]
     jobs = [each.seed for each in scenario.definitions]
     pools = {each.seed: each.pool for each in scenario.definitions}
     return Facts(jobs, scenario.from_ms, scenario.to_ms, runs, stretches, list(scenario.outages), pools, ticks)
+
+
+def _cut(stage: Stage, scenario: Scenario, stretch: Stretch) -> Stretch:
+    """Its ticks of the period. What is answered ahead (a job in shadow) is answered for a minute after it, too."""
+    [job] = [each for each in scenario.definitions if each.seed == stretch.job]
+    ticks = stage.do(_count(stage, [job], stretch.from_ms, scenario.to_ms))[stretch.job]
+    return stretch._replace(to_ms=scenario.to_ms - 1, ticks=ticks)
 
 
 def _lines(stage: Stage) -> list[RunLine]:
