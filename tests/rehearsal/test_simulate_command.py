@@ -111,6 +111,17 @@ def test_what_ends_with_the_period_is_not_over(quick: Folder) -> None:
     assert [figures(exact, f"default/{each}")["unfinished"] for each in policies] == [1, 1, 1]
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_duration_of_a_job_counts_before_that_of_many(quick: Folder, turned: bool) -> None:
+    """In whatever order they were written: 12 runs of 40 minutes, one of a minute."""
+    quick.write("jobs.yaml", JOBS % "skip")
+    said = ["*=1h", "acme/*=1m", "hourly=40m"]
+    asked = [word for each in (said[::-1] if turned else said) for word in ("--duration", each)]
+    quick("simulate", "-f", "jobs.yaml", *DAY, *asked, "--svg", "t.svg")
+    took = re.findall(r"<title>[^<]* succeeded, ([0-9.]+) s", (quick.path / "t.svg").read_text())
+    assert sorted({round(float(each)) for each in took}) == [60, 2400]
+
+
 def test_the_ticks_are_those_of_the_period(quick: Folder) -> None:
     """Those of a job in shadow are answered a minute ahead, and a job with max_ticks has no more than these."""
     quick.write(

@@ -16,7 +16,7 @@ from fleetcron.clock import utc_now
 from fleetcron.errors import ConfigError, Mistake, ScheduleError
 from fleetcron.model.definition import Definition
 from fleetcron.simulate.changes import changed
-from fleetcron.simulate.durations import Durations, matches
+from fleetcron.simulate.durations import Durations, matches, narrowest_first
 from fleetcron.simulate.scenario import Scenario
 from fleetcron.times.durations import duration_ms, duration_text
 from fleetcron.times.instants import to_ms
@@ -67,7 +67,7 @@ def prepare(database: Database, asked: Asked) -> Prepared:
     from_ms, until_ms = _period(asked)
     outages = sorted(_outage(text, from_ms) for text in asked.outages)
     _within(outages, from_ms, until_ms)
-    said = dict(map(_duration, asked.durations))
+    said = narrowest_first(dict(map(_duration, asked.durations)))
     default_ms = _length(asked.default_duration, "--default-duration")
     fleet, looked = asyncio.run(_fleet(database, asked, from_ms, until_ms))
     slots, workers = _slots(asked, fleet)

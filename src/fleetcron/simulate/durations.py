@@ -20,8 +20,8 @@ class Lasting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """What was said (by patterns of names) comes first, then what really was, then what was seen of the job before,
-    then the default. `seen` is sorted."""
+    """What was said comes first (by patterns of names: the first one that fits), then what really was, then what was
+    seen of the job before, then the default. `seen` is sorted."""
 
     said: Mapping[str, int] = field(default_factory=dict)
     past: Mapping[Tick, Sequence[Lasting]] = field(default_factory=dict)
@@ -55,6 +55,12 @@ class Durations:
 def matches(pattern: str, job: str) -> bool:
     """`*`, `report`, `acme/*`: without a tenant it is any tenant's."""
     return fnmatchcase(job, pattern if "/" in pattern else f"*/{pattern}")
+
+
+def narrowest_first(said: Mapping[str, int]) -> dict[str, int]:
+    """In the order in which they count: a name before a pattern, and the pattern with more letters before others, in
+    whatever order somebody wrote them."""
+    return dict(sorted(said.items(), key=lambda each: (any(sign in each[0] for sign in "*?["), -len(each[0]))))
 
 
 def _share(job: str, scheduled_for_ms: int, attempt: int) -> float:
