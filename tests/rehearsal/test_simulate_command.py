@@ -86,6 +86,18 @@ def test_slots_make_runs_wait(quick: Folder) -> None:
     assert (two["peaks"]["running"]["most"], two["peaks"]["waiting"]["most"]) == (6, 0)
 
 
+def test_one_slot_has_one_run_at_a_time(quick: Folder) -> None:
+    """Four jobs take turns in it, and one follows the other at once."""
+    jobs = "\n".join(
+        f"  - {{name: j{at}, schedule: {{cron: '* * * * *'}}, run: {{command: ['true']}}, overlap: queue}}"
+        for at in range(4)
+    )
+    quick.write("jobs.yaml", f"jobs:\n{jobs}\n")
+    given = ("--duration", "*=1s", "--duration", "j0=65s", "--slots", "default=1")
+    [found] = quick.json("simulate", "-f", "jobs.yaml", *DAY[:2], "--for", "1h", *given)["simulations"]
+    assert found["peaks"]["running"]["most"] == 1
+
+
 def test_an_interval_counts_from_the_start_of_the_period(quick: Folder) -> None:
     """As if the jobs were applied then: 00:40, 00:50, … 01:20, and 01:30 is over."""
     quick.write("jobs.yaml", "jobs: [{name: a, schedule: {every: 10m}, run: {command: ['true']}}]")

@@ -139,8 +139,10 @@ def outlook(facts: Facts) -> Outlook:
 
 
 def running(runs: Iterable[RunFact], end_ms: int) -> list[tuple[int, int]]:
-    """When attempts were worked on."""
-    return [(work.from_ms, work.to_ms or end_ms) for run in runs for work in run.works]
+    """When attempts were worked on. Whoever takes the slot of another may be written down as if it had begun a moment
+    before that one's end: they were not there together."""
+    spans = [(work.from_ms, work.to_ms or end_ms) for run in runs for work in run.works]
+    return [(begin, max(end - _BLUR_MS, min(begin + 1, end))) for begin, end in spans]
 
 
 def waiting(runs: Iterable[RunFact], end_ms: int) -> list[tuple[int, int]]:
@@ -153,6 +155,7 @@ def waiting(runs: Iterable[RunFact], end_ms: int) -> list[tuple[int, int]]:
     return found
 
 
+_BLUR_MS: Final = 10  # of the instants of a worker, which guesses the time of the database
 _NOTICED_MS: Final = 100  # below this nobody would call it waiting
 
 
