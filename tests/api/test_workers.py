@@ -278,6 +278,17 @@ def end(run_id: int) -> dict[str, Any]:
     return {"run_id": run_id, "attempt": 1, "outcome": "succeeded", "duration_ms": 0}
 
 
+def test_a_claim_that_arrives_twice_gets_nothing_the_second_time_if_it_got_nothing_the_first(both: Api) -> None:
+    """The worker was told that there is nothing, and would not know of a run that a late copy of its request gets."""
+    both.post("/jobs", HELLO, 201)
+    worker, me = joined(both, "reports")
+    ask = {"pool": "reports", "batch": "b1"}
+    assert worker.post(f"{me}/claim", ask)["runs"] == []
+    both.post("/jobs/hello/trigger", status=202)
+    assert worker.post(f"{me}/claim", ask)["runs"] == []
+    assert len(worker.post(f"{me}/claim", {**ask, "batch": "b2"})["runs"]) == 1
+
+
 def test_a_worker_that_waits_gets_what_comes(api: Api) -> None:
     api.post("/jobs", HELLO, 201)
     worker, me = joined(api, "reports")

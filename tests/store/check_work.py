@@ -57,6 +57,19 @@ async def a_claim_that_finds_nothing_writes_nothing(shop: Shop) -> None:
 
 
 @check
+async def a_claim_that_is_kept_has_one_answer_also_if_that_is_nothing(shop: Shop) -> None:
+    """Its first sending may arrive after its second was answered: nobody would ever hear of what it got."""
+    job = Job(1)
+    await shop.define(job)
+    await shop.join("n1", p1=5)
+    assert await shop.claim("n1", batch="b1", is_kept=True) == Taken(NOW)
+    await shop.plan(job, NOW)
+    await shop.promote()
+    assert (await shop.claim("n1", batch="b1", is_kept=True)).runs == ()
+    assert [run.run_id for run in (await shop.claim("n1", batch="b2", is_kept=True)).runs] == [1]
+
+
+@check
 async def no_tick_is_skipped_for_one_that_is_going_to_be(shop: Shop) -> None:
     """Run 2 waits behind a gate, and was due while run 1 ran: run 3 does not overlap it."""
     job = Job(1, overlap="skip")

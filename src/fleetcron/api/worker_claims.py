@@ -106,6 +106,7 @@ async def _taken(context: Context, worker_id: str, slots: int, body: shapes.Clai
         early_room=0,
         catchup_first=slots == 1 and is_turn,
         catchup_turn=is_turn,
+        is_kept=body.batch is not None,  # the first sending may arrive after the second, which found nothing
     )
     taken = await answer(lambda: context.store.claims.claim(wish, choose))
     if taken.runs:

@@ -32,7 +32,7 @@ class Claim(Asked):
     room: int = Field(default=1, ge=1, le=MOST, description="how many runs at most")
     wait_s: float = Field(default=0, ge=0, le=20, description="wait so long for something to do")
     batch: Words | None = Field(
-        default=None, min_length=1, max_length=64, description="asked again with the same one: the same runs"
+        default=None, min_length=1, max_length=64, description="asked again with the same one: the same answer"
     )
     lacks: list[Words] = Field(default=[], max_length=1000, description="handlers that it has not, such as python:a:b")
     resolves_secrets: bool = Field(

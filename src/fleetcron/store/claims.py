@@ -8,7 +8,8 @@ transaction: whoever has locked some reads no second batch of candidates, but sa
 the lock of the pool has locked nothing yet: somebody who stands still with that lock keeps the others from claiming,
 and not from renewing their leases.
 
-A claim carries an id of its client: asked again after a lost reply, it returns the same rows.
+A claim carries an id of its client: asked again after a lost reply, it returns the same rows. One that found nothing
+is remembered only for who asks for that (`is_kept`): a worker of ours gives back what it holds and never heard of.
 """
 
 from collections import Counter
@@ -72,6 +73,7 @@ class Claim:
     early_room: int | None = None  # how many may be such that are not due yet; None: all
     catchup_first: bool = False  # it is the turn of catch-up, in a pool with one slot
     catchup_turn: bool = False  # what it claimed last was live; for a pool with one slot in the whole fleet
+    is_kept: bool = False  # its id is written down also if it finds nothing: its client knows only what it was answered
 
     @property
     def passes_by(self) -> tuple[str, ...]:
@@ -108,9 +110,11 @@ class Claims:
             [begin] = known
             if begin["batch"] == wish.batch:
                 return Taken(begin["now_ms"], (yield from _held(wish)))
-            if not (begin["waiting"] or begin["woken"] or begin["unknown"]):
-                return Taken(begin["now_ms"])  # most claims of an idle fleet: nothing is read or written for them
-            taken = yield from _take(wish, choose, begin)
+            taken = Taken(begin["now_ms"])
+            if begin["waiting"] or begin["woken"] or begin["unknown"]:
+                taken = yield from _take(wish, choose, begin)
+            elif not wish.is_kept:
+                return taken  # most claims of an idle fleet: nothing is read or written for them
             # last: from here to the end of the transaction the worker's renewals wait for this one
             yield "workers_set_batch", {"node_id": wish.node_id, "batch": wish.batch}
             step("claim.written")
