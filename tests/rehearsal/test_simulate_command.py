@@ -200,6 +200,17 @@ def test_ticks_that_nobody_has_decided_are_unfinished(quick: Folder) -> None:
     assert ", 13 ticks\n" in quick(*given).stdout
 
 
+def test_ticks_after_a_job_was_paused_are_unfinished(quick: Folder) -> None:
+    """Two attempts that meet their timeout pause it; whoever resumes it would decide about the other ten."""
+    more = "timeout: 10s, retry: {max_attempts: 1}, pause_after_failures: 2"
+    quick.write(
+        "jobs.yaml", f"jobs: [{{name: a, schedule: {{cron: '*/5 * * * *'}}, run: {{command: ['true']}}, {more}}}]"
+    )
+    given = ("-f", "jobs.yaml", "--from", "2027-01-04", "--for", "1h", "--duration", "a=1m")
+    found = figures(quick.json("simulate", *given), "default/a")
+    assert (found["ticks"], found["dead"], found["unfinished"]) == (12, 2, 10)
+
+
 def test_a_change_of_the_times_leaves_the_zone(quick: Folder) -> None:
     """04:30 in New York is 08:30Z on that day; 04:30Z would be another time than the one that was asked for."""
     quick.write("jobs.yaml", JOBS % "skip")
