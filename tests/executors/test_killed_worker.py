@@ -1,7 +1,9 @@
 """kill -9 of the worker itself: its hosts, its commands and all that they started are gone with it."""
 
+import errno
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -85,3 +87,57 @@ def test_a_keeper_without_room_for_a_supervisor_goes_on() -> None:
         ours.shutdown(socket.SHUT_WR)
         for end in ends:
             end.close()
+
+
+WITHOUT_DESCRIPTORS = """
+import errno, os, resource, socket, sys
+from fleetcron.executors import keeper
+fork, receive, has_room = os.fork, socket.recv_fds, False
+def noted(*given):
+    global has_room
+    has_room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 100
+    return receive(*given)
+def when_there_is_room():
+    if not has_room:
+        raise BlockingIOError(errno.EAGAIN, "no room")
+    return fork()
+socket.recv_fds, os.fork = noted, when_there_is_room
+os.dup2(int(sys.argv[1]), 3)
+os.closerange(4, 256)
+resource.setrlimit(resource.RLIMIT_NOFILE, (6 + int(sys.argv[3]), 256))  # its pipe is two
+keeper.main(3, int(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_a_keeper_that_is_handed_more_than_it_can_hold_goes_on(room: int) -> None:
+    """No program starts without what it was to get; whoever waits for it hears so, or sees that nobody comes."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    argv = [sys.executable, "-c", WITHOUT_DESCRIPTORS, str(theirs.fileno()), str(os.getpid()), str(room)]
+    with subprocess.Popen(argv, pass_fds=[theirs.fileno()], env=ENVIRONMENT) as keeper, ours:
+        theirs.close()
+        refused = handed(ours)
+        said = refused.recv(65536)
+        if room:
+            [[word, end_of_it]] = Frames().feed(said)
+            full = ["not_started", f"no room for another process: {os.strerror(errno.EMFILE)}"]
+            assert (word, end_of_it["error"]) == ("full", full)
+            said = refused.recv(1)
+        assert said == b""
+        resource.prlimit(keeper.pid, resource.RLIMIT_NOFILE, (256, 256))
+        served = handed(ours)
+        order = {"id": 1, "argv": ["true"], "env": {}, "cwd": "/", "stdin": None, "timeout_ms": None, "grace_ms": 0}
+        served.sendall(framed(["run", order]))
+        assert Frames().feed(served.recv(65536))[0][0] == "done"
+        ours.shutdown(socket.SHUT_WR)
+        for end in (refused, served):
+            end.close()
+
+
+def handed(keeper: socket.socket) -> socket.socket:
+    """Our end of a socket whose other end a supervisor is to have, beside one for its program."""
+    end, given = socket.socketpair()
+    end.settimeout(PATIENCE_S)
+    with given, socket.socket() as for_program:
+        socket.send_fds(keeper, [b"+"], [given.fileno(), for_program.fileno()])
+    return end

@@ -105,6 +105,46 @@ def test_an_interval_counts_from_the_start_of_the_period(quick: Folder) -> None:
     assert (found["total"]["ticks"], found["peaks"]["running"]["at"]) == (5, "2027-01-04T00:40:00Z")
 
 
+def test_the_start_is_a_tick_if_an_entry_says_so_that_does_not_count_from_it(quick: Folder) -> None:
+    """Every ten minutes from 00:00, the first at 00:10; and five or no minutes past."""
+    quick.write(
+        "jobs.yaml",
+        """
+jobs:
+  - {name: five, schedule: [{every: 10m}, {cron: "5 * * * *"}], run: {command: ["true"]}}
+  - {name: full, schedule: [{every: 10m}, {cron: "0 * * * *"}], run: {command: ["true"]}}
+  - {name: anchored, schedule: [{every: 10m}, {every: 1h, anchor: "2027-01-01T00:00:00Z"}], run: {command: ["true"]}}
+  - {name: over, schedule: {every: 10m}, ends_at: "2027-01-04T00:05:00Z", run: {command: ["true"]}}
+""",
+    )
+    given = ("simulate", "-f", "jobs.yaml", "--from", "2027-01-04", "--for", "1h")
+    said = quick.json(*given)
+    found = {name: figures(said, f"default/{name}") for name in ("five", "full", "anchored", "over")}
+    assert {name: each["ticks"] for name, each in found.items()} == {"five": 6, "full": 6, "anchored": 6, "over": 0}
+    assert sum(each["succeeded"] for each in found.values()) == 18
+    assert ", 18 ticks\n" in quick(*given, "--max-ticks", "18").stdout
+
+
+def test_a_period_may_begin_at_any_millisecond(quick: Folder) -> None:
+    """Half a second after 00:00:00, which is a tick of all four and not of the period; and what has begun then would
+    keep the others waiting."""
+    quick.write(
+        "jobs.yaml",
+        """
+jobs:
+  - {name: hourly, schedule: {cron: "0 * * * *"}, run: {command: ["true"]}}
+  - {name: often, schedule: {cron: "*/10 * * * * *"}, run: {command: ["true"]}}
+  - {name: interval, schedule: {every: 10s}, run: {command: ["true"]}}
+  - {name: once, schedule: {at: "2027-01-04T00:00:00Z"}, run: {command: ["true"]}}
+""",
+    )
+    given = ("-f", "jobs.yaml", "--from", "2027-01-04T00:00:00.500Z", "--for", "30s", "--duration", "hourly=10m")
+    said = quick.json("simulate", *given, "--slots", "default=1", "--default-duration", "100ms")
+    found = [figures(said, f"default/{name}") for name in ("hourly", "often", "interval", "once")]
+    assert [each["ticks"] for each in found] == [0, 3, 3, 0]
+    assert [each["succeeded"] for each in found] == [0, 3, 3, 0]
+
+
 def test_what_ends_with_the_period_is_not_over(quick: Folder) -> None:
     """A run of each minute of an hour. The last one still runs when the hour ends, whatever the tick of that instant
     does to it: that tick is not of this period."""
@@ -158,6 +198,17 @@ def test_ticks_that_nobody_has_decided_are_unfinished(quick: Folder) -> None:
     found = figures(quick.json(*given), "default/hourly")
     assert (found["ticks"], found["succeeded"], found["unfinished"]) == (12, 4, 8)
     assert ", 13 ticks\n" in quick(*given).stdout
+
+
+def test_ticks_after_a_job_was_paused_are_unfinished(quick: Folder) -> None:
+    """Two attempts that meet their timeout pause it; whoever resumes it would decide about the other ten."""
+    more = "timeout: 10s, retry: {max_attempts: 1}, pause_after_failures: 2"
+    quick.write(
+        "jobs.yaml", f"jobs: [{{name: a, schedule: {{cron: '*/5 * * * *'}}, run: {{command: ['true']}}, {more}}}]"
+    )
+    given = ("-f", "jobs.yaml", "--from", "2027-01-04", "--for", "1h", "--duration", "a=1m")
+    found = figures(quick.json("simulate", *given), "default/a")
+    assert (found["ticks"], found["dead"], found["unfinished"]) == (12, 2, 10)
 
 
 def test_a_change_of_the_times_leaves_the_zone(quick: Folder) -> None:

@@ -61,6 +61,25 @@ def test_a_tick_at_the_very_start_is_one() -> None:
         assert w.runs("daily") == ["2027-01-04 02:00 succeeded"]
 
 
+def test_no_tick_before_the_start_is_one() -> None:
+    text = yaml(job("daily", 'cron: "0 2 * * *"'), job("often", 'cron: "* * * * * *"'), job("interval", "every: 2s"))
+    with world(text, start="2027-01-04 02:00:00.700") as w:
+        w.run_until("02:00:03")
+        assert w.runs("daily") == []
+        assert w.runs("often") == ["02:00:01", "02:00:02", "02:00:03"]
+        assert w.runs("interval") == ["02:00:02"]
+
+
+def test_what_is_changed_before_the_start_is_changed_at_the_start() -> None:
+    with world(yaml(job("a", 'cron: "0 * * * *"'), job("b", 'cron: "0 * * * *"'))) as w:
+        w.pause("b")
+        w.apply(yaml(job("a", 'cron: "*/30 * * * *"'), job("new", "every: 20m")))
+        w.run_until("01:00")
+        assert w.runs("a") == ["00:00", "00:30", "01:00"]
+        assert w.runs("b") == []
+        assert w.runs("new") == ["00:20", "00:40", "01:00"]
+
+
 # -- overlaps
 
 
@@ -358,6 +377,13 @@ def test_an_interval_counts_from_the_start() -> None:
         w.run_until("02:00")
         assert w.runs("a")[4:] == ["01:20", "01:40", "02:00"]
         assert w.runs("later")[:2] == ["01:07", "01:14"]
+    two = 'name: a, schedule: [{every: 25m}, {cron: "%s * * * *"}], run: {command: ["true"]}'
+    for minute, first in (("0", ["00:00"]), ("5", ["00:05"])):
+        with world(yaml(two % minute)) as w:
+            w.run_until("00:55")
+            w.apply(yaml(two % minute))  # as it was: nothing moves
+            w.run_until("00:59")
+            assert w.runs("a") == [*first, "00:25", "00:50"]
     with world(yaml(job("a", "every: 15m", "starts_at: '2027-01-04T01:00:00Z'"))) as w:
         w.run_until("01:15")
         assert w.runs("a") == ["01:00", "01:15"]

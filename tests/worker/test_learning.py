@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 
+from fleetcron.errors import StoreUnavailable
 from fleetcron.executors.inline import Inline
 from fleetcron.model.rules import OverlapRule
 from fleetcron.model.states import RunState
 from fleetcron.model.target import Target
 from fleetcron.store.claims import Choose, Claim, Claims, Taken
-from fleetcron.store.written import Ok, Written
+from fleetcron.store.workers import Renewed, Workers
+from fleetcron.store.written import Ok, Unknown, Written
+from fleetcron.worker.hands import Hands
+from fleetcron.worker.pool import Attempt
+from tests.faults.fleet import until
 from tests.worker.crew import Crew, job
 from tests.worker.plays import played
 
@@ -49,32 +54,118 @@ def test_no_more_is_claimed_than_there_are_slots(sqlite_memory_url: str, monkeyp
     played(sqlite_memory_url, scenario, {"t:f": handler}, pools=("default=2",))
 
 
-def test_whoever_is_asked_to_stop_while_its_handler_is_looked_for_stops(
-    sqlite_memory_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The store says it with every renewal; the first of them finds nobody who could be asked."""
-    found, started = asyncio.Event(), asyncio.Event()
-    learn, knows = Inline.learn, Inline.knows
+class Search:
+    """Handlers that are found when the test says so."""
 
-    async def slowly(self: Inline, targets: Sequence[Target]) -> None:
-        await found.wait()
-        await learn(self, targets)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.found, self.started = asyncio.Event(), asyncio.Event()
+        learn, knows = Inline.learn, Inline.knows
 
-    async def handler(ctx: Any) -> None:
-        started.set()
+        async def slowly(inline: Inline, targets: Sequence[Target]) -> None:
+            await self.found.wait()
+            await learn(inline, targets)
+
+        monkeypatch.setattr(Inline, "learn", slowly)
+        monkeypatch.setattr(Inline, "knows", lambda inline, target: self.found.is_set() and knows(inline, target))
+
+    async def handler(self, _ctx: Any) -> None:
+        self.started.set()
         await asyncio.sleep(3600)
 
+
+async def cancelled_meanwhile(made: Crew) -> int:
+    """A run that somebody asks to stop while its handler is looked for. The worker has heard of it, and knew nobody
+    who could be asked."""
+    await made.define(job(overlap=OverlapRule("allow")))
+    run_id = await made.trigger()
+    made.join()
+    await made.until(lambda lines: lines[0].run.state is RunState.RUNNING, run_id)
+    assert isinstance(await made.store.steering.cancel([run_id], "wrong data", actor="me"), Ok)
+    await asyncio.sleep(2 * made.config.renew_s)
+    return run_id
+
+
+def test_whoever_is_asked_to_stop_while_its_handler_is_looked_for_does_not_start(
+    sqlite_memory_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = Search(monkeypatch)
+
     async def scenario(made: Crew) -> None:
-        monkeypatch.setattr(Inline, "learn", slowly)
-        monkeypatch.setattr(Inline, "knows", lambda self, target: found.is_set() and knows(self, target))
+        run_id = await cancelled_meanwhile(made)
+        search.found.set()
+        [line] = await made.ended(run_id)
+        assert line.run.state is RunState.CANCELLED
+        assert not search.started.is_set()
+
+    played(sqlite_memory_url, scenario, {"t:f": search.handler})
+
+
+def test_nor_does_it_start_if_the_answers_get_lost(sqlite_memory_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked again until somebody answers."""
+    search, renew, answers = Search(monkeypatch), Workers.renew, ["lost", "unknown", "lost"]
+
+    async def badly(self: Workers, node_id: str, ttl_ms: int) -> Written[Renewed]:
+        if search.found.is_set() and answers:
+            if answers.pop() == "lost":
+                raise StoreUnavailable("the line is cut")
+            await renew(self, node_id, ttl_ms)
+            return Unknown("the line was cut")
+        return await renew(self, node_id, ttl_ms)
+
+    async def scenario(made: Crew) -> None:
+        run_id = await cancelled_meanwhile(made)
+        monkeypatch.setattr(Workers, "renew", badly)
+        search.found.set()
+        [line] = await made.ended(run_id)
+        assert line.run.state is RunState.CANCELLED
+        assert not answers
+        assert not search.started.is_set()
+
+    played(sqlite_memory_url, scenario, {"t:f": search.handler})
+
+
+def test_nor_if_the_lease_is_lost_meanwhile(sqlite_memory_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody answers until the lease is over: the attempt is lost, and the run ends as it was asked to."""
+    search, renew, is_cut = Search(monkeypatch), Workers.renew, True
+
+    async def badly(self: Workers, node_id: str, ttl_ms: int) -> Written[Renewed]:
+        if search.found.is_set() and is_cut:
+            raise StoreUnavailable("the line is cut")
+        return await renew(self, node_id, ttl_ms)
+
+    async def scenario(made: Crew) -> None:
+        nonlocal is_cut
+        run_id = await cancelled_meanwhile(made)
+        monkeypatch.setattr(Workers, "renew", badly)
+        search.found.set()
+        await until(lambda: made.workers["w1"].health.counts["lost"] > 0)
+        is_cut = False
+        [line] = await made.ended(run_id)
+        assert line.run.state is RunState.CANCELLED
+        assert not search.started.is_set()
+
+    played(sqlite_memory_url, scenario, {"t:f": search.handler})
+
+
+def test_a_worker_that_ends_meanwhile_gives_it_back(sqlite_memory_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    search, take_held, is_closed = Search(monkeypatch), Hands.take_held, asyncio.Event()
+
+    def noted(self: Hands) -> list[Attempt]:
+        is_closed.set()
+        return take_held(self)
+
+    async def scenario(made: Crew) -> None:
+        monkeypatch.setattr(Hands, "take_held", noted)
         await made.define(job(overlap=OverlapRule("allow")))
         run_id = await made.trigger()
         made.join()
         await made.until(lambda lines: lines[0].run.state is RunState.RUNNING, run_id)
-        assert isinstance(await made.store.steering.cancel([run_id], "wrong data", actor="me"), Ok)
-        await asyncio.sleep(2 * made.config.renew_s)  # it has heard of it by now
-        found.set()
-        [line] = await made.ended(run_id)
-        assert line.run.state is RunState.CANCELLED
+        leaving = asyncio.create_task(made.leave())
+        await asyncio.wait_for(is_closed.wait(), 30)
+        search.found.set()
+        await leaving
+        line = await made.line(run_id)
+        assert (line.run.state, line.run.attempt) == (RunState.PLANNED, 0)
+        assert not search.started.is_set()
 
-    played(sqlite_memory_url, scenario, {"t:f": handler})
+    played(sqlite_memory_url, scenario, {"t:f": search.handler})

@@ -5,10 +5,11 @@ would cost fifty. It is also the last net: should a supervisor be killed, its or
 ends with its worker, and ends everything before.
 
 The worker sends a packet for each supervisor, with the supervisor's end of their socket and, if the program is to get a
-socket of its own, that one too. If there is no room for a process it says so there, in the supervisor's place: ["full",
-end].
+socket of its own, that one too. If there is no room for a process, or for the sockets, it says so there, in the
+supervisor's place: ["full", end].
 """
 
+import errno
 import gc
 import os
 import select
@@ -52,12 +53,14 @@ class Keeper:
         self._end_all()
 
     def _listen(self) -> None:
-        data, given, _, _ = socket.recv_fds(self._worker, 1, 2)
+        data, given, flags, _ = socket.recv_fds(self._worker, 1, 2)
         if not data:
             self._is_over = True
             return
         keeper = os.getpid()
         try:
+            if flags & socket.MSG_CTRUNC:  # some of them are lost
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             pid = os.fork()
             if not pid:
                 self._become_supervisor(keeper, given)
@@ -65,7 +68,8 @@ class Keeper:
         except OSError as error:  # its program is not started, and all the others go on
             full = framed(["full", dict(no_room(error, SystemClock().monotonic_ms()))])
             with suppress(OSError):  # the worker is gone, or has given it up
-                os.write(given[0], full)
+                for end in given[:1]:  # if that was lost too, the worker sees it closed
+                    os.write(end, full)
         finally:
             for each in given:
                 os.close(each)

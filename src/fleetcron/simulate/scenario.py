@@ -11,7 +11,6 @@ from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.definition import Definition
 from fleetcron.model.run import RunLine
 from fleetcron.scheduler.tables import Tables, build
-from fleetcron.simulate.creation import BEFORE_MS, made_at
 from fleetcron.simulate.durations import Durations
 from fleetcron.simulate.outlook import Facts, RunFact, Stretch, Work
 from fleetcron.simulate.rehearsed import Cast
@@ -52,7 +51,7 @@ def rehearse(scenario: Scenario, progress: Progress = lambda _: None) -> Facts:
     """A RefusedError if there would be too much to do, or a job cannot be."""
     stage = Stage(
         Cast(_player(scenario.durations)),
-        scenario.from_ms - BEFORE_MS,
+        scenario.from_ms,
         slots=dict(scenario.slots) or None,
         workers=scenario.workers,
     )
@@ -85,8 +84,7 @@ def _set_up(stage: Stage, scenario: Scenario) -> dict[str, int]:
         stage.do(limits.put_tenant(name, fields, actor="simulate"))
     for name, fields in scenario.pools.items():
         stage.do(limits.put_pool(name, fields, actor="simulate"))
-    made = [made_at(each, scenario.from_ms) for each in scenario.definitions]
-    for applied in stage.apply(made, scenario.calendars):
+    for applied in stage.apply(scenario.definitions, scenario.calendars):
         if applied.done == "refused":
             raise RefusedError(f"{applied.tenant}/{applied.name}: {applied.reason}")
     for outage in scenario.outages:
@@ -110,19 +108,21 @@ async def _count(stage: Stage, jobs: Sequence[Definition], from_ms: int, to_ms: 
     for standing in found.standings.values():
         timing = standing.timing
         known = await tables.known(set(timing.parts()), found.epoch)
-        number = build(timing, known.almanac).count_ms(from_ms - 1, to_ms - 1)
+        after_ms = max(from_ms - 1, standing.job.created_ms)
+        number = build(timing, known.almanac).count_ms(after_ms, to_ms - 1)
         ticks[standing.job.definition.seed] = number if timing.max_ticks is None else min(number, timing.max_ticks)
     return ticks
 
 
 def _facts(stage: Stage, scenario: Scenario, ticks: dict[str, int]) -> Facts:
-    lines = [line for line in _lines(stage) if line.run.scheduled_for_ms < scenario.to_ms]
+    """What a job is told when it is made, of an instant that has passed then, is not of the period."""
+    lines = [line for line in _lines(stage) if scenario.from_ms <= line.run.scheduled_for_ms < scenario.to_ms]
     runs = [_until(scenario.to_ms, _run(stage, line)) for line in lines]
     stretches = [
         Stretch(f"{each.tenant}/{each.name}", each.answer.from_ms, each.answer.to_ms, each.answer.ticks,
                 each.answer.answer, each.answer.reason)
         for each in _ledger(stage)
-        if each.answer.from_ms < scenario.to_ms
+        if scenario.from_ms <= each.answer.from_ms < scenario.to_ms
     ]  # fmt: skip
     stretches = [_cut(stage, scenario, each) if each.to_ms >= scenario.to_ms else each for each in stretches]
     jobs = [each.seed for each in scenario.definitions]

@@ -18,9 +18,10 @@ from fleetcron.errors import RefusedError
 from fleetcron.ids import uuid7
 from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.definition import Definition
-from fleetcron.scheduler.desk import Applied, Desk
+from fleetcron.scheduler.desk import Applied
 from fleetcron.simulate.calm import CalmNode, NearEngine, patient
 from fleetcron.simulate.clocks import SimulatedClock
+from fleetcron.simulate.creation import BEFORE_MS, OpeningDesk
 from fleetcron.simulate.database import Database
 from fleetcron.simulate.rehearsed import Cast
 from fleetcron.simulate.virtual import VirtualLoop
@@ -87,14 +88,14 @@ def _end(work: Any) -> None:
 
 
 class Stage:
-    """`slots` by pool, for each of the workers. `begin_ms` is when its time begins."""
+    """`slots` by pool, for each of the workers. It is `start_ms`; its time begins a moment before (creation.py)."""
 
     def __init__(
-        self, cast: Cast, begin_ms: int, *, slots: dict[str, int] | None = None, workers: int = 1, seed: int = 0
+        self, cast: Cast, start_ms: int, *, slots: dict[str, int] | None = None, workers: int = 1, seed: int = 0
     ) -> None:
         self.cast = cast
-        self.now_ms = begin_ms
-        self._begin_ms = begin_ms
+        self.now_ms = start_ms
+        begin_ms = self._begin_ms = start_ms - BEFORE_MS
         self._chance = Random(seed)
         self._loop = _Loop(self._chance.randrange, lambda: TURN_S)
         self._clock = SimulatedClock(self._loop.time, begin_ms)
@@ -107,7 +108,7 @@ class Stage:
         self._is_down = True
         self._outages: list[tuple[int, int]] = []
         self.store = Store(NearEngine(self._database, self._loop.process("people"), self._loop))
-        self.desk = Desk(self.store, actor="rehearsal", shards=SHARDS, new_id=self._new_id)
+        self.desk = OpeningDesk(self.store, start_ms, actor="rehearsal", shards=SHARDS, new_id=self._new_id)
         self.do(migrate(self.store.engine))
         self.do(self.store.shards.fix(SHARDS))
 

@@ -15,7 +15,6 @@ from fleetcron.model.run import RunLine
 from fleetcron.model.target import PythonTarget
 from fleetcron.policy.why import why
 from fleetcron.scheduler.desk import Applied
-from fleetcron.simulate.creation import BEFORE_MS, made_at
 from fleetcron.simulate.rehearsed import Cast
 from fleetcron.simulate.stage import Stage
 from fleetcron.store.history import LedgerLine, Span
@@ -67,19 +66,17 @@ class World:
         self._functions: dict[str, Any] = {}
         self._triggers = 0
         ordinary_ms = instant_ms(START, self._zone, 0)
-        start_ms = self._start_ms = instant_ms(start, self._zone, ordinary_ms, same=True)
-        self._first = {each.seed for each in source.definitions}  # made at the start
+        start_ms = instant_ms(start, self._zone, ordinary_ms, same=True)
         by_pool = dict(slots) if isinstance(slots, Mapping) else {}
         for each in source.definitions:
             by_pool.setdefault(each.pool, 10 if isinstance(slots, Mapping) else slots)
         for number in (workers, *by_pool.values()):
             if not isinstance(number, int) or isinstance(number, bool) or number < 1:
                 raise RefusedError(f"a world needs at least one worker, and one slot in each pool: not {number!r}")
-        self._stage = Stage(Cast(), start_ms - BEFORE_MS, slots=by_pool, workers=workers, seed=seed)
+        self._stage = Stage(Cast(), start_ms, slots=by_pool, workers=workers, seed=seed)
         try:
             self._stage.up()
-            self._take(source)
-            self._stage.now_ms = start_ms  # it comes with the first run, when everybody is cast
+            self._take(source)  # the start comes with the first run, when everybody is cast
         except BaseException:
             self._stage.close()
             raise
@@ -224,8 +221,7 @@ class World:
         self._stage.move_to(to_ms)
 
     def _take(self, source: Source) -> None:
-        made = [made_at(each, self._start_ms) if each.seed in self._first else each for each in source.definitions]
-        self._do(*self._stage.apply(made, source.calendars))
+        self._do(*self._stage.apply(source.definitions, source.calendars))
         self._functions |= source.functions
         self._definitions |= {each.seed: each for each in source.definitions}
 

@@ -236,7 +236,7 @@ class Hands:
 
     def cancel(self, key: Key, reason: str) -> None:
         """Somebody asked for it. Once: a second time is no news. What is still on its way to us (its handler is looked
-        for) cannot be asked yet, and nothing is remembered of it: the next renewal says it again."""
+        for) cannot be asked yet, and nothing is remembered of it: whoever brings it asks for that again."""
         for pool in self.pools:
             if key in pool.running and key not in self._asked:
                 self._asked[key] = reason

@@ -218,22 +218,38 @@ class Intake:
             await self._learned(pool, [each for task in over for each in learning.pop(task)], life)
 
     async def _learned(self, pool: Pool, attempts: Sequence[Attempt], life: int) -> None:
-        declined = []
+        """Somebody may have asked one to stop while its handler was looked for, and nobody could hear it: that is asked
+        for first, and who was asked to stop does not start."""
+        found: list[Attempt] = []
+        declined: list[Attempt] = []
         for each in attempts:
+            (found if pool.executor.knows(each.errand.run) else declined).append(each)
+        cancels = await self._cancels(life) if found else {}
+        if not self._is_held(life):
+            found, declined = [], []  # they are no longer ours
+        for each in declined:
             target = each.errand.run
-            if not self._is_held(life):
-                continue  # it is no longer ours
-            if pool.executor.knows(target):
-                pool.hold(each)
-                self._lease.ask()  # somebody may have asked it to stop meanwhile, and nobody could hear it
+            pool.lacks[handler_key(target)] = pool.executor.why_not(target) or "it is not known here"
+        for each in found:
+            pool.hold(each)
+            if each.key in cancels:
+                self._hands.cancel(each.key, cancels[each.key])
             else:
-                pool.lacks[handler_key(target)] = pool.executor.why_not(target) or "it is not known here"
-                declined.append(each)
+                self._lease.ask()  # somebody may have asked it to stop since
         self.on_the_way -= {each.key for each in attempts} - {each.key for each in declined}
         pool.learning -= {handler_key(each.errand.run) for each in attempts}
         self._hands.start_due()
         self._wake()
         await self._declined(pool, declined)
+
+    async def _cancels(self, life: int) -> Mapping[Key, str]:
+        """Nothing starts before they are known; whoever cannot hear of them loses his lease soon."""
+        while self._is_held(life):
+            with suppress(StoreError):
+                if (cancels := await self._lease.cancels()) is not None:
+                    return cancels
+            await asyncio.sleep(_PAUSE_S)
+        return {}
 
     async def _declined(self, pool: Pool, attempts: Sequence[Attempt]) -> None:
         """That costs no attempt, and somebody else may have the handler."""

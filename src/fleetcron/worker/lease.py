@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from fleetcron.clock import Clock
 from fleetcron.errors import StoreError
+from fleetcron.executors.assignment import Key
 from fleetcron.store.workers import Renewed, Workers
 from fleetcron.store.written import Ok, Refused, Unknown
 
@@ -106,6 +107,18 @@ class WorkerLease:
             case Unknown(why):
                 self.trouble = why
         return False
+
+    async def cancels(self) -> Mapping[Key, str] | None:
+        """Which attempts somebody has asked to stop, and why; None if the reply was lost. Only the answer counts: the
+        life that asked may be over when it comes, so `beat` alone says what is held, and until when."""
+        match await self._workers.renew(self._node_id, self._ttl_ms):
+            case Ok(done):
+                return done.cancels
+            case Refused():
+                self.ask()
+            case Unknown():
+                pass
+        return None
 
     async def keep(self, stop: asyncio.Event) -> None:
         """Until `stop`."""
