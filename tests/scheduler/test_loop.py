@@ -12,15 +12,16 @@ from pathlib import Path
 import pytest
 
 from fleetcron.config import SchedulerConfig
-from fleetcron.errors import StoreUnavailable
+from fleetcron.errors import SchemaError, StoreUnavailable
 from fleetcron.model.almanac import Almanac
 from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.definition import Definition
-from fleetcron.model.rules import CronEntry, EveryEntry, MisfireRule
+from fleetcron.model.rules import CalendarUse, CronEntry, EveryEntry, MisfireRule
 from fleetcron.model.shard import Held
 from fleetcron.model.target import CommandTarget
 from fleetcron.model.timing import Timing
 from fleetcron.scheduler import loop, tables, tick
+from fleetcron.scheduler.adopt import Adopter
 from fleetcron.scheduler.desk import Desk
 from fleetcron.scheduler.loop import LANES, Scheduler
 from fleetcron.store.engine import Script
@@ -28,7 +29,9 @@ from fleetcron.store.hints import LOST
 from fleetcron.store.history import Span
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok
+from fleetcron.times import zones
 from fleetcron.times.timetable import Timetable
+from fleetcron.times.zone import Zone
 from tests.store.engines import DatabaseClock, change, hand_cranked
 from tests.worker.shop import fetcher
 
@@ -383,6 +386,36 @@ def test_nor_do_those_without_a_tick_until_they_have_one(monkeypatch: pytest.Mon
                 pass
             now = await standing(f)
             assert {name for name in after if after[name] != now[name]} >= {f"never-{n}" for n in range(5)}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("url", ["sqlite_memory_url", "postgres18_url"])
+def test_a_calendar_that_would_move_it_is_refused_with_its_name(url: str, request: pytest.FixtureRequest) -> None:
+    where = request.getfixturevalue(url)
+
+    async def scenario() -> None:
+        async with fleet(where) as f:
+            days = CalendarDocument("days", holidays=("2001-01-01",))
+            await f.desk.put_calendar(days)
+            await f.desk.apply([job("newer", calendars=(CalendarUse("days"),)), job("other")])
+            await write_newer(f, "policy", "name = 'newer'")
+            with pytest.raises(SchemaError, match="written the job newer of default"):
+                await f.desk.put_calendar(replace(days, holidays=("2001-01-02",)))
+            await f.desk.put_calendar(replace(days, name="others"))
+
+    asyncio.run(scenario())
+
+
+def test_a_node_starts_and_leaves_the_zones_of_what_it_cannot_read() -> None:
+    async def scenario() -> None:
+        async with fleet(":memory:") as f:
+            for name, zone in (("newer", "Europe/Berlin"), ("other", "Asia/Tokyo")):
+                await f.desk.create(job(name, schedule=(CronEntry("0 9 * * *", zone),)))
+            await write_newer(f, "field", "name = 'newer'")
+            adopter = Adopter(f.store.almanac, tables.Tables(f.store.almanac))
+            adopted = await adopter.zones("n1", "9999z", lambda name: Zone.load(name, zones.zone("Asia/Dubai").dump()))
+            assert [table.part.name for table in adopted.tables] == ["Asia/Tokyo"]
 
     asyncio.run(scenario())
 

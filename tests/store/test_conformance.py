@@ -176,6 +176,15 @@ async def gaps_that_are_left_out_leave_their_place_to_others(w: World) -> None:
 
 
 @check
+async def a_timing_is_named_by_its_first_job(w: World) -> None:
+    for name in "ba":
+        await w.define(name)
+    group = await w.group()
+    assert await w.store.almanac.job_of(group.timing_id) == "a of default"
+    assert await w.store.almanac.job_of(group.timing_id ^ 1) == "?"
+
+
+@check
 async def advance_writes_runs_answers_and_a_gap(w: World) -> None:
     """S2-5, S0-42, S4-22: the run's row, the ledger and the cursor in one transaction."""
     job_id = await w.define()
