@@ -106,7 +106,7 @@ async def _in_database(connection: asyncpg.Connection) -> tuple[float, str]:
     """What the statements of a round take inside the database, planning included, and which index finds the due."""
     held = json.dumps([{"region": "*", "shard": shard} for shard in range(fleet.SHARDS)])
     now_ms = await connection.fetchval("SELECT db_now_ms()")
-    given = {"held": held, "horizon_ms": now_ms + 60_000, "per_shard": 313, "most": 1000, "room": 1000}
+    given = {"held": held, "horizon_ms": now_ms + 60_000, "per_shard": 313, "most": 1000, "room": 1000, "without": "[]"}
     statements = Statements.for_engine("postgres")
     best: dict[str, float] = {}
     index = "a scan of all"

@@ -7,14 +7,18 @@ a subquery must be materialised.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import UUID
 
+import asyncpg
 import pytest
 
 from fleetcron.store.engine import Script
-from fleetcron.store.rows import rows, texts
+from fleetcron.store.rows import ids, rows, texts
+from fleetcron.store.statements import Statements
 from fleetcron.store.store import Store
 from tests.store.engines import change, hand_cranked
 from tests.worker.shop import BEGIN_MS, Job, Shop, ok
@@ -94,5 +98,50 @@ def test_as_many_are_queued_as_fit(postgres18_url: str) -> None:
         async with flooded(postgres18_url, "upcoming") as shop:
             done = await shop.promote(most=4)
             assert (done.runs, done.more) == (4, True)
+
+    asyncio.run(scenario())
+
+
+LEFT_OUT = 200
+PASSED_BY = {
+    "cursors_due": ("cursors", "cursors_due", {"horizon_ms": BEGIN_MS, "per_shard": 10}),
+    "cursors_next": ("cursors", "cursors_due", {}),
+    "queue_next": ("upcoming", "upcoming_pkey", {"pools": texts(["p1"])}),
+    "upcoming_take": ("upcoming", "upcoming_pkey", {"until_ms": BEGIN_MS, "most": 10, "first": 10, "last": 10}),
+}
+
+
+async def fill(engine: Any) -> None:
+    """3,000 rows of each kind, of jobs that there are not."""
+    series = "generate_series(1, 3000) AS n"
+    job_id = "CAST(lpad(to_hex(n), 32, '0') AS UUID)"
+    await change(
+        engine,
+        "SET LOCAL session_replication_role = replica;"
+        "INSERT INTO cursors (job_id, region, shard, timing_id, cursor_ms, ticks_used, next_due_ms, revision, state)"
+        f" SELECT {job_id}, '*', 0, n, 0, 0, n, 1, 'active' FROM {series};"
+        f"INSERT INTO upcoming SELECT n, n, {job_id}, 'live' FROM {series};"
+        "ANALYZE cursors; ANALYZE upcoming",
+    )
+
+
+@pytest.mark.parametrize("name", PASSED_BY)
+def test_what_is_left_out_is_passed_by_in_the_order_of_the_index(postgres18_url: str, name: str) -> None:
+    """With the whole table read first, a round would cost what there is, not what is due."""
+    table, index, limits = PASSED_BY[name]
+    jobs = [str(UUID(int=n)) for n in range(LEFT_OUT)]
+    without = texts(jobs) if table == "upcoming" else ids(range(LEFT_OUT))
+    call = {"held": rows([{"region": "*", "shard": 0, "term": 1}]), "without": without, **limits}
+
+    async def scenario() -> None:
+        async with hand_cranked(postgres18_url, BEGIN_MS) as (engine, _):
+            await fill(engine)
+            statement = Statements.for_engine("postgres")[name]
+            connection = await asyncpg.connect(postgres18_url, server_settings={"search_path": "fleetcron"})
+            lines = await connection.fetch(f"EXPLAIN {statement.sql}", *(call[each] for each in statement.parameters))
+            await connection.close()
+            plan = "\n".join(line[0] for line in lines)
+            assert re.search(rf"Index (Only )?Scan (Backward )?using {index} on {table}", plan), plan
+            assert not re.search(r"Seq Scan .*\n +Filter: .*SubPlan", plan), plan
 
     asyncio.run(scenario())

@@ -12,12 +12,16 @@ from pathlib import Path
 import pytest
 
 from fleetcron.config import SchedulerConfig
-from fleetcron.errors import StoreUnavailable
+from fleetcron.errors import SchemaError, StoreUnavailable
+from fleetcron.model.almanac import Almanac
+from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.definition import Definition
-from fleetcron.model.rules import CronEntry, EveryEntry, MisfireRule
+from fleetcron.model.rules import CalendarUse, CronEntry, EveryEntry, MisfireRule
 from fleetcron.model.shard import Held
 from fleetcron.model.target import CommandTarget
+from fleetcron.model.timing import Timing
 from fleetcron.scheduler import loop, tables, tick
+from fleetcron.scheduler.adopt import Adopter
 from fleetcron.scheduler.desk import Desk
 from fleetcron.scheduler.loop import LANES, Scheduler
 from fleetcron.store.engine import Script
@@ -25,6 +29,9 @@ from fleetcron.store.hints import LOST
 from fleetcron.store.history import Span
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok
+from fleetcron.times import zones
+from fleetcron.times.timetable import Timetable
+from fleetcron.times.zone import Zone
 from tests.store.engines import DatabaseClock, change, hand_cranked
 from tests.worker.shop import fetcher
 
@@ -260,14 +267,31 @@ def test_planning_knows_nothing_of_executing() -> None:
 
 
 NEWER = {
-    "sqlite": "json_set(body, '$.misfire.colour', 'red')",
-    "postgres": "jsonb_set(CAST(body AS jsonb), '{misfire,colour}', '\"red\"')",
+    "field": ("misfire.colour", '"red"'),
+    "policy": ("misfire.policy", '"newest_two"'),
+    "lane": ("misfire.lane", '"express"'),
+    "gap": ("entries.0.dst_gap", '"stretch"'),
+    "expression": ("entries.0.cron", '"* * * * * FULLMOON"'),
+    "type": ("jitter_ms", '"adaptive"'),
 }
 
 
+async def write_newer(f: Fleet, what: str, whose: str) -> None:
+    """The schedules of these jobs as a newer release may write them."""
+    path, value = NEWER[what]
+    way = path.replace(".0", "[0]")
+    to = {
+        "sqlite": f"json_set(body, '$.{way}', json('{value}'))",
+        "postgres": f"jsonb_set(CAST(body AS jsonb), '{{{path.replace('.', ',')}}}', '{value}')",
+    }[f.store.engine.name]
+    ids = f"SELECT timing_id FROM cursors WHERE job_id IN (SELECT job_id FROM jobs WHERE {whose})"
+    await change(f.store.engine, f"UPDATE timings SET body = {to} WHERE timing_id IN ({ids})")
+
+
+@pytest.mark.parametrize("what", NEWER)
 @pytest.mark.parametrize("url", ["sqlite_memory_url", "postgres18_url"])
 def test_a_schedule_that_a_newer_release_has_written_stops_no_other(
-    url: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+    url: str, what: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Old and new nodes plan side by side while a fleet is renewed. What the old one cannot read stays due, and is left
     as it is, in the past too; it says so once, and does not ask again and again."""
@@ -280,20 +304,120 @@ def test_a_schedule_that_a_newer_release_has_written_stops_no_other(
             await f.clock.set(NOW + HOUR)  # what is behind is a gap
             while await f.scheduler(catch_up_room=1).step() <= 1:
                 pass
-            engine = f.store.engine
-            whose = "SELECT timing_id FROM cursors WHERE job_id IN (SELECT job_id FROM jobs WHERE name <> 'other')"
-            await change(engine, f"UPDATE timings SET body = {NEWER[engine.name]} WHERE timing_id IN ({whose})")
+            await write_newer(f, what, "name <> 'other'")
             before = await standing(f)
             await f.clock.set(NOW + 2 * HOUR)
             scheduler = f.scheduler()
             rests = [await scheduler.step() for _ in range(6)]
-            assert rests[-1] == 1_000
+            assert rests[-1] > 1_000  # until the other one is due
             after = await standing(f)
             assert {name for name in before if before[name] != after[name]} == {"other"}
             assert scheduler.health.counts["runs"] > 0
 
     asyncio.run(scenario())
     assert len([each for each in caplog.messages if "newer release" in each]) == 2
+
+
+@pytest.mark.parametrize("url", ["sqlite_memory_url", "postgres18_url"])
+def test_a_page_full_of_them_keeps_nobody_from_being_planned(url: str, request: pytest.FixtureRequest) -> None:
+    """They stay due, and are the oldest: one job of a shard could be planned only as long as they fit into one page
+    with it. The same holds for their gaps."""
+    where = request.getfixturevalue(url)
+
+    async def scenario() -> None:
+        async with fleet(where) as f:
+            every = MisfireRule(policy="all")
+            many = [job(f"newer-{n}", f"*/{n} * * * *", misfire=every) for n in range(2, 14)]
+            await f.desk.apply(many)
+            await f.clock.set(NOW + HOUR)
+            while await f.scheduler(catch_up_room=1).step() <= 1:
+                pass
+            await write_newer(f, "field", "true")
+            await f.desk.apply([job("other", "*/15 * * * *", misfire=every)])
+            before = await standing(f)
+            await f.clock.set(NOW + 3 * HOUR)
+            scheduler = f.scheduler(batch_rows=5)  # a page of five cursors, and of one gap
+            rests = [await scheduler.step() for _ in range(40)]
+            after = await standing(f)
+            assert {name for name in before if before[name] != after[name]} == {"other"}
+            assert after["other"] == (NOW + 3 * HOUR, 8, None)
+            assert rests[-1] > 1_000
+            read = []
+            stored = scheduler._tables._stored.timings
+            scheduler._tables._stored.timings = lambda ids: read.append(ids) or stored(ids)  # type: ignore
+            await f.clock.set(NOW + 3 * HOUR + 30 * MINUTE)
+            assert await scheduler.step() <= 1
+            assert read == []  # what cannot be read is not read again and again
+
+    asyncio.run(scenario())
+
+
+def test_nor_do_those_without_a_tick_until_they_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New tables may give ticks to a schedule that has none: so it is looked at again in every epoch."""
+    build = tables.build
+
+    def without(timing: Timing, almanac: Almanac) -> Timetable:
+        return (
+            tables.Never("a holiday every day")
+            if len(timing.entries) > 1 and almanac.epoch < 3
+            else build(timing, almanac)
+        )
+
+    monkeypatch.setattr(tables, "build", without)
+
+    async def scenario() -> None:
+        async with fleet(":memory:") as f:
+            await f.desk.put_calendar(CalendarDocument("days", holidays=("2001-01-01",)))
+            noon = CronEntry("0 12 * * *", "UTC", "skip", "both")
+            for n in range(5):
+                entries = (CronEntry("* * * * *", "UTC", "skip", "both"), noon)
+                await f.desk.create(job(f"never-{n}", schedule=entries, max_ticks=100 + n))
+            await f.clock.set(NOW + MINUTE)
+            await f.desk.create(job("other", "*/2 * * * *"))
+            before = await standing(f)
+            await f.clock.set(NOW + 10 * MINUTE)
+            scheduler = f.scheduler(batch_rows=2)
+            for _ in range(10):
+                await scheduler.step()
+            after = await standing(f)
+            assert {name for name in before if before[name] != after[name]} == {"other"}
+            await f.desk.put_calendar(CalendarDocument("days", holidays=("2001-01-02",)))
+            while await scheduler.step() <= 1:
+                pass
+            now = await standing(f)
+            assert {name for name in after if after[name] != now[name]} >= {f"never-{n}" for n in range(5)}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("url", ["sqlite_memory_url", "postgres18_url"])
+def test_a_calendar_that_would_move_it_is_refused_with_its_name(url: str, request: pytest.FixtureRequest) -> None:
+    where = request.getfixturevalue(url)
+
+    async def scenario() -> None:
+        async with fleet(where) as f:
+            days = CalendarDocument("days", holidays=("2001-01-01",))
+            await f.desk.put_calendar(days)
+            await f.desk.apply([job("newer", calendars=(CalendarUse("days"),)), job("other")])
+            await write_newer(f, "policy", "name = 'newer'")
+            with pytest.raises(SchemaError, match="written the job newer of default"):
+                await f.desk.put_calendar(replace(days, holidays=("2001-01-02",)))
+            await f.desk.put_calendar(replace(days, name="others"))
+
+    asyncio.run(scenario())
+
+
+def test_a_node_starts_and_leaves_the_zones_of_what_it_cannot_read() -> None:
+    async def scenario() -> None:
+        async with fleet(":memory:") as f:
+            for name, zone in (("newer", "Europe/Berlin"), ("other", "Asia/Tokyo")):
+                await f.desk.create(job(name, schedule=(CronEntry("0 9 * * *", zone),)))
+            await write_newer(f, "field", "name = 'newer'")
+            adopter = Adopter(f.store.almanac, tables.Tables(f.store.almanac))
+            adopted = await adopter.zones("n1", "9999z", lambda name: Zone.load(name, zones.zone("Asia/Dubai").dump()))
+            assert [table.part.name for table in adopted.tables] == ["Asia/Tokyo"]
+
+    asyncio.run(scenario())
 
 
 async def standing(f: Fleet) -> dict[str, tuple[object, ...]]:

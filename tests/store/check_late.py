@@ -212,3 +212,27 @@ async def many_jobs_that_run_all_are_answered_many_at_once(shop: Shop) -> None:
     assert sum(closed) == 30 * 31
     assert len(closed) <= 30  # with two ticks of nine jobs in each it would be 60
     assert len(await shop.rows("SELECT run_id FROM queue WHERE lane = 'catchup'")) == 30 * 9
+
+
+@check
+async def what_only_a_newer_release_can_answer_is_left_to_it(shop: Shop) -> None:
+    """The others are answered and queued; the oldest of them, too, when a page was full of what is left."""
+    late_ms = [NOW + STEP * n for n in range(6)]
+    jobs = await plan(shop, {1: MisfireRule("latest"), 2: MisfireRule("latest"), 3: MisfireRule("skip")}, late_ms)
+    text = json.dumps({"misfire": {**misfire_document(RULES[2]), "policy": "newest_two"}})
+    newer = f"job_id = '{jobs[1].job_id}'"
+    await change(shop.store.engine, f"UPDATE jobs SET definition = '{text}' WHERE {newer}")
+    await shop.clock.set(NOW + 100 * STEP)
+    queue = Queue(shop.store.engine)
+    while ok(await queue.promote(0, 6, rank, late)).more:
+        pass
+    assert await answered(shop) == 5 + 6
+    assert (await queue.next_look(["p1"])).upcoming_ms is None
+    assert (await shop.store.queue.next_look(["p1"])).upcoming_ms == NOW  # as others see it
+    await change(
+        shop.store.engine, f"UPDATE jobs SET definition = '{text.replace('newest_two', 'latest')}' WHERE {newer}"
+    )
+    await shop.clock.set(NOW + 101 * STEP)  # it is tried again
+    while ok(await queue.promote(0, 6, rank, late)).more:
+        pass
+    assert await answered(shop) == 5 + 6 + 5

@@ -133,6 +133,58 @@ async def due_groups_jobs_that_stand_alike(w: World) -> None:
 
 
 @check
+async def what_is_left_out_leaves_its_place_to_others(w: World) -> None:
+    """What a newer release has written stays the oldest: it must not fill the page of whoever cannot read it."""
+    for n in range(2, 8):
+        await w.define(f"newer-{n}", EveryEntry(n * 1000, NOW))
+    await w.define("other", EveryEntry(20_000, NOW))
+    held = w.held
+    groups = (await w.store.cursors.due(held, HOUR, 100)).groups
+    assert len(groups) == 7
+    [at] = {group.at for group in groups}
+    newest = await w.store.cursors.due(held, 7_000, 100)
+    without = {group.timing_id for group in newest.groups}
+    assert (len(without), newest.next_due_ms) == (6, NOW + 2_000)
+    left = await w.store.cursors.due(held, HOUR, 1, without=without)
+    [other] = left.groups
+    assert (other.timing_id not in without, other.at, left.next_due_ms) == (True, at, NOW + 20_000)
+    move = Move(other, Position(NOW + 20_000), NOW + 40_000, [Forecast(NOW + 20_000, NOW + 20_000)])
+    call = {"epoch": 1, "now_ms": NOW, "horizon_ms": NOW + HOUR, "most": 1}
+    done = await w.store.cursors.advance(held, [move], **call, without=without)
+    assert isinstance(done, Ok)
+    assert (done.value.jobs, done.value.runs) == (1, 1)
+
+
+@check
+async def gaps_that_are_left_out_leave_their_place_to_others(w: World) -> None:
+    entries = {name: EveryEntry(1000 * n, NOW) for n, name in enumerate(("newer", "other"), 1)}
+    ids = {name: await w.define(name, entry, misfire=MisfireRule("all")) for name, entry in entries.items()}
+    gap = Gap(NOW - HOUR, NOW, "outage")
+    groups = (await w.store.cursors.due(w.held, HOUR, 100)).groups
+    for group in groups:
+        await w.advance(Move(group, Position(NOW + 1), NOW + MINUTE, gap=gap))
+    found = {each.job_id: each for each in (await w.store.gaps.open(w.held, 10, 9)).gaps}
+    without = {found[ids["newer"]].timing_id}
+    [other] = (await w.store.gaps.open(w.held, 1, 9, without=without)).gaps
+    assert other.job_id == ids["other"]
+    rest = replace(gap, noticed_ms=NOW, trimmed=True)
+    settled = [Settled(each, [], [], rest) for each in found.values()]
+    assert isinstance(await w.store.gaps.settle(w.held, settled, epoch=1, now_ms=NOW), Ok)
+    assert len((await w.store.gaps.open(w.held, 10, 0, beside=Beside(5))).gaps) == 2
+    [other] = (await w.store.gaps.open(w.held, 10, 0, beside=Beside(1), without=without)).gaps
+    assert other.job_id == ids["other"]
+
+
+@check
+async def a_timing_is_named_by_its_first_job(w: World) -> None:
+    for name in "ba":
+        await w.define(name)
+    group = await w.group()
+    assert await w.store.almanac.job_of(group.timing_id) == "a of default"
+    assert await w.store.almanac.job_of(group.timing_id ^ 1) == "?"
+
+
+@check
 async def advance_writes_runs_answers_and_a_gap(w: World) -> None:
     """S2-5, S0-42, S4-22: the run's row, the ledger and the cursor in one transaction."""
     job_id = await w.define()

@@ -11,6 +11,7 @@ from typing import Any
 
 from fleetcron.model import writing
 from fleetcron.model.entry import entry_document, entry_from, is_hashed
+from fleetcron.model.kept import made
 from fleetcron.model.rules import (
     HOUR_MS,
     AlertRule,
@@ -140,7 +141,8 @@ class Definition:
 
     @classmethod
     def from_body(cls, body: str) -> "Definition":
-        """The definition that `body` wrote. Nothing is checked: it was, when it was written."""
+        """The definition that `body` wrote. What people may write was checked then; here only what a newer release can
+        have written is (`kept.py`)."""
         return cls.from_document(json.loads(body))
 
     @classmethod
@@ -150,7 +152,7 @@ class Definition:
         for name, (attribute, converted) in _CONVERTED.items():
             if name in document:
                 given[attribute] = converted(document[name])
-        return cls(**given)
+        return made(cls, given)
 
 
 def _anchored(entry: Entry, created_ms: int) -> Entry:

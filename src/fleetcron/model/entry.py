@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
+from fleetcron.model.kept import made
 from fleetcron.model.rules import CronEntry, Entry, EveryEntry, OnceEntry
 from fleetcron.times import policies
 from fleetcron.times.durations import duration_ms, duration_text
@@ -87,11 +88,12 @@ def entry_from(document: Mapping[str, Any]) -> Entry:
     """What `entry_document` wrote; nothing is derived anew."""
     if "cron" in document:
         chosen = frozenset(DERIVED) - set(document.get("derived", ()))
-        return CronEntry(**_only(document, "cron", "timezone", "dst_gap", "dst_fold", "month_end"), chosen=chosen)
+        given = _only(document, "cron", "timezone", "dst_gap", "dst_fold", "month_end")
+        return made(CronEntry, {**given, "chosen": chosen})
     if "every" in document:
         anchor = document.get("anchor")
         return EveryEntry(duration_ms(document["every"]), None if anchor is None else to_ms(parse_instant(anchor)))
-    return OnceEntry(**_only(document, "at", "timezone", "dst_gap", "dst_fold"))
+    return made(OnceEntry, _only(document, "at", "timezone", "dst_gap", "dst_fold"))
 
 
 def _only(document: Mapping[str, Any], *names: str) -> dict[str, Any]:

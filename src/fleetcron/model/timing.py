@@ -7,12 +7,14 @@ seed is part of the content, and the job has a timing of its own.
 
 import json
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
 from fleetcron.model.almanac import Almanac, Part
+from fleetcron.model.entry import is_hashed
+from fleetcron.model.kept import UNREADABLE, made
 from fleetcron.model.rules import CalendarUse, CronEntry, Entry, EveryEntry, MisfireRule, OnceEntry
 from fleetcron.times.blackouts import BlackoutRule
 from fleetcron.times.calendars import DayCalendar, DayRule
@@ -48,7 +50,11 @@ class Timing:
 
     @classmethod
     def from_body(cls, body: str) -> "Timing":
-        return _from_body(body)
+        """A ValueError if a newer release has written it, with something that this one does not know."""
+        try:
+            return _from_body(body)
+        except UNREADABLE as error:
+            raise ValueError(f"written by a newer release: {error}") from error
 
     def parts(self) -> list[Part]:
         """The zones and calendars that it asks, sorted. UTC is in no table: it never changes."""
@@ -82,12 +88,10 @@ def _body(timing: Timing) -> str:
 @lru_cache(1024)
 def _from_body(body: str) -> Timing:
     raw = json.loads(body)
-    return Timing(
-        entries=tuple(_entry(entry) for entry in raw.pop("entries")),
-        calendars=tuple(CalendarUse(**use) for use in raw.pop("calendars", ())),
-        misfire=MisfireRule(**raw.pop("misfire")),
-        **raw,
-    )
+    raw["entries"] = tuple(_entry(entry) for entry in raw["entries"])
+    raw["calendars"] = tuple(made(CalendarUse, use) for use in raw.get("calendars", ()))
+    raw["misfire"] = made(MisfireRule, raw["misfire"])
+    return made(Timing, raw)
 
 
 def timing_id(body: str) -> int:
@@ -102,9 +106,16 @@ def _plain(value: Any) -> dict[str, Any]:
 
 
 def _entry(raw: dict[str, Any]) -> Entry:
+    """Also its text is looked at: what is merely unknown here must not pass for a schedule without ticks."""
     if "cron" in raw:
-        return CronEntry(**raw)
-    return EveryEntry(**raw) if "every_ms" in raw else OnceEntry(**raw)
+        cron = made(CronEntry, raw)
+        is_hashed(cron)
+        return cron
+    if "every_ms" in raw:
+        return made(EveryEntry, raw)
+    once = made(OnceEntry, raw)
+    datetime.fromisoformat(once.at)
+    return once
 
 
 def _schedule(entry: Entry, seed: str | None, almanac: Almanac) -> Schedule:

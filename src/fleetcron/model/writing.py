@@ -1,7 +1,7 @@
 """The rules of a job as a document shows them, and back. Durations are `30s`, instants RFC 3339 with a Z.
 
-The way back trusts what it reads: it is for documents that this module wrote and the store kept. What people write
-goes through `reading.py`. A field that this release does not know was written by a newer one and is left out.
+The way back is for documents that this module wrote and the store kept; what people write goes through `reading.py`. A
+field that this release does not know was written by a newer one and is left out; a value is a ValueError (`kept.py`).
 """
 
 from collections.abc import Callable, Mapping
@@ -9,6 +9,7 @@ from dataclasses import fields
 from functools import cache, lru_cache
 from typing import Any, TypeVar
 
+from fleetcron.model.kept import made
 from fleetcron.model.rules import AlertRule, CalendarUse, MisfireRule, OverlapRule, Retention, RetryRule
 from fleetcron.times.durations import duration_ms
 from fleetcron.times.durations import duration_text as shortest_text
@@ -147,7 +148,7 @@ def _renamed(document: Mapping[str, Any], names: Mapping[str, str]) -> Document:
 
 def _made(kind: type[T], given: Mapping[str, Any]) -> T:
     known = _known(kind)  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in given.items() if name in known})
+    return made(kind, {name: value for name, value in given.items() if name in known})
 
 
 @cache

@@ -4,9 +4,10 @@ S3-7, S3-21: whoever asks why something has not run should not have to read tabl
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, get_args
 
 from fleetcron.model.queued import stands_alone
+from fleetcron.model.rules import OverlapPolicy
 from fleetcron.model.run import RunLine, Waiting
 from fleetcron.model.situation import KeyHolder, Situation
 from fleetcron.model.states import RunState
@@ -145,6 +146,8 @@ def _key(known: Situation, name: str) -> str:
 
 
 def _former(known: Situation) -> str:
+    if known.queued is not None and known.queued.overlap not in get_args(OverlapPolicy):
+        return f"waits for a worker of a newer release, which knows what overlap: {known.queued.overlap} means"
     if not known.holders:
         return "waited for its own job, which is free now: it is looked at next"
     held = "; ".join(_holder(each, True, known.now_ms) for each in known.holders)

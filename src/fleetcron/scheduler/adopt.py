@@ -2,15 +2,18 @@
 
 A node whose zone data is newer than the stored tables brings its own; a node whose data is older plans with the stored
 ones. So every node computes the same ticks, whatever its image has.
+
+Whoever brings tables has to say what they do to every job that asks them. So where a newer release has written one of
+these jobs, and this one cannot read it, the tables stay as they are: a node that can read it may bring them.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeAlias
 
-from fleetcron.errors import ScheduleError, StoreUnavailable
+from fleetcron.errors import ScheduleError, SchemaError, StoreUnavailable
 from fleetcron.events import Event
 from fleetcron.model.almanac import Part
 from fleetcron.model.calendar import CalendarDocument
@@ -46,10 +49,13 @@ class Adopter:
     ) -> Adoption:
         """Bring this node's zone tables to the fleet where they are newer and different. For a node's start."""
         release = own_release or zones.release()
+        is_cautious = False
         for _ in range(_TRIES):
             epoch, stored = await self._stored.all("zone")
             newer = [_newer(table, release, own) for table in stored if table.release < release]
             tables = [table for table in newer if table is not None]
+            if is_cautious:
+                tables = [table for table in tables if await self._is_readable(table)]
             if not tables:
                 return Adoption()
             events = [
@@ -58,13 +64,18 @@ class Adopter:
                 )
                 for t in tables
             ]
-            adoption = await self._adopt(tables, epoch, events)
+            try:
+                adoption = await self._adopt(tables, epoch, events)
+            except _Unreadable:
+                is_cautious = True
+                continue
             if adoption is not None:
                 return adoption
         return Adoption()
 
     async def calendar(self, document: CalendarDocument, actor: str) -> Adoption:
-        """Create or change a calendar. A ScheduleError if it cannot be."""
+        """Create or change a calendar. A ScheduleError if it cannot be, a SchemaError if it would move a job that only
+        a newer release can read."""
         document.build(zones.zone)
         body = document.body()
         part = Part("calendar", document.tenant, document.name)
@@ -76,7 +87,15 @@ class Adopter:
                 return Adoption()
             event = Event("calendar_changed", actor=actor, detail=detail)
             known = await self._tables.known([Part("zone", "", name) for name in document.zones()], epoch)
-            adoption = await self._adopt([*known.brought, table], epoch, [event])
+            try:
+                adoption = await self._adopt([*known.brought, table], epoch, [event])
+            except _Unreadable as error:
+                job = await self._stored.job_of(error.timing_id)
+                raise SchemaError(
+                    f"calendar {document.name} was not written: a newer release has written the job {job}, "
+                    "and this one cannot say what would become of its ticks",
+                    hint="use the newer release",
+                ) from error
             if adoption is not None:
                 return adoption
         raise StoreUnavailable(f"others change calendars too: {document.name} was not written", hint="try again")
@@ -100,7 +119,15 @@ class Adopter:
             case Refused() | Unknown():
                 return None
 
-    async def _asked(self, changed: Mapping[Part, Table]) -> list[Part]:
+    async def _is_readable(self, table: Table) -> bool:
+        """Whether this node can say what a table does to all jobs that ask it."""
+        try:
+            _timings_of(await self._stored.affected(await self._asked([table.part])))
+        except _Unreadable:
+            return False
+        return True
+
+    async def _asked(self, changed: Collection[Part]) -> list[Part]:
         """The changed parts, and the calendars that stand on a changed zone."""
         _, calendars = await self._stored.all("calendar")
         on_zones = [
@@ -113,7 +140,7 @@ class Adopter:
 
     async def _prepare(self, asked: Sequence[Part], changed: Mapping[Part, Table], epoch: int) -> "Prepared":
         facts = await self._stored.affected(asked)
-        made = {key: Timing.from_body(body) for key, body in facts.timings.items()}
+        made = _timings_of(facts)
         parts = [part for timing in made.values() for part in timing.parts()]
         old = (await self._tables.known(parts, epoch)).almanac
         new = (await self._tables.known(parts, epoch, instead=changed)).almanac
@@ -125,6 +152,22 @@ class Adopter:
             _rewind(each, prepared, facts.now_ms)
             await asyncio.sleep(0)
         return prepared
+
+
+class _Unreadable(Exception):
+    def __init__(self, timing_id: int) -> None:
+        self.timing_id = timing_id
+
+
+def _timings_of(facts: Affected) -> dict[int, Timing]:
+    """Of the jobs that there are: a timing stays when its last job is gone."""
+    made: dict[int, Timing] = {}
+    for timing_id in {each.timing_id: None for each in facts.standpoints}:
+        try:
+            made[timing_id] = Timing.from_body(facts.timings[timing_id])
+        except ValueError as error:
+            raise _Unreadable(timing_id) from error
+    return made
 
 
 Prepared: TypeAlias = Mapping[int, tuple[Timing, Timetable, Timetable]]

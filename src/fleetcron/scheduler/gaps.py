@@ -40,7 +40,7 @@ async def fill_gaps(
     gaps: Gaps, tables: Tables, held: Sequence[Held], *, room: int, rows: int = MOST_ROWS, beside: Beside | None = None
 ) -> GapRound:
     """Decide open gaps, as many as one transaction takes and there is room for; if there is none, those `beside`."""
-    found = await gaps.open(held, most=max(1, rows // 5), room=room, beside=beside)
+    found = await gaps.open(held, most=max(1, rows // 5), room=room, beside=beside, without=tables.unreadable)
     is_full = room > 0 and found.room == 0
     if not found.gaps:
         return GapRound(is_full=is_full)
@@ -52,9 +52,8 @@ async def fill_gaps(
     known = {epoch: await tables.timetables(ids, epoch) for epoch, ids in by_epoch.items()}
     settled: list[Settled] = []
     written_rows = 0
-    for each in found.gaps:
-        if each.timing_id not in known[each.almanac]:
-            continue  # it waits for a node that can read what a newer release has written
+    readable = [each for each in found.gaps if each.timing_id in known[each.almanac]]
+    for each in readable:
         timing, timetable = known[each.almanac][each.timing_id]
         own = max(left, few if each.gap.trimmed else 0)
         if lane_of(timing, each.gap) == "live":  # the room is for the catch-up lane alone
@@ -70,13 +69,15 @@ async def fill_gaps(
         written_rows += 1 + len(made.runs) + len(made.answers)
         if written_rows >= rows:
             break
-    waiting = len(found.gaps) - len(settled)
+    waiting = len(readable) - len(settled)
+    # what a newer release has written waits for a node that can read it, and is left out from now on
+    again = len(readable) < len(found.gaps)
     if not settled:
-        return GapRound(waiting=waiting, is_full=is_full)
+        return GapRound(waiting=waiting, is_full=is_full, more=again)
     step("gaps.decided")
     match await gaps.settle(held, settled, epoch=found.epoch, now_ms=found.now_ms):
         case Ok(done):
-            more = done.gaps > 0 and (waiting > 0 or any(s.rest for s in settled))
+            more = again or (done.gaps > 0 and (waiting > 0 or any(s.rest for s in settled)))
             filled = GapRound(done.gaps, done.runs, done.conflicts, done.answered)
             return replace(filled, more=more, waiting=waiting, is_full=is_full, last_id=settled[-1].of.gap_id)
         case Refused(reason):

@@ -26,7 +26,6 @@ from fleetcron.store.store import Store
 
 log = logging.getLogger(__name__)
 
-_STUCK_MS = 1_000  # so often it is tried again to plan what a newer release has written
 _FULL_MS = 100  # so often it is asked whether there is room again for what is caught up
 _BESIDE_MS = 1_000  # and so often who has nothing on its way meanwhile: that looks at all who wait
 _BESIDE = 10  # jobs that get something then: live jobs tick in this process
@@ -74,7 +73,6 @@ class Scheduler:
         self._idle_ms = round(min(config.idle_poll_s, config.lookahead_s / 2) * 1000)
         self._failures = 0
         self._told: set[str] = set()  # why planning waits, as far as it was said
-        self._told_stuck: set[str] = set()  # and why some jobs do
         self._unknown: str | None = None  # why the last round does not know what became of its plan
         self._busy = False
         self._beside_ms = 0  # when jobs last got runs beside the room, by the database's clock
@@ -101,8 +99,6 @@ class Scheduler:
         if done.more or filled.more or done.refused or filled.refused:
             return 0 if not (done.refused or filled.refused) else 50  # we shall hear soon what is no longer ours
         rest_ms = min(self._idle_ms, _FULL_MS) if filled.is_full else self._idle_ms
-        if done.stuck:  # they stay due, and nothing can be done about it here
-            return min(rest_ms, _STUCK_MS)
         if done.next_due_ms is None:
             return rest_ms
         return max(1, min(rest_ms, done.next_due_ms - self._lookahead_ms - done.now_ms))
@@ -191,9 +187,8 @@ class Scheduler:
                 log.debug("%d gaps decided, %d runs", done.gaps, done.runs)
             return
         counts["jobs"] += done.jobs
-        for why in sorted(set(done.stuck) - self._told_stuck):
+        for why in done.stuck:
             log.error("a job cannot be planned: %s", why)
-        self._told_stuck = set(done.stuck)
         if done.jobs:
             log.debug("%d jobs planned, %d runs", done.jobs, done.runs)
 

@@ -1,13 +1,14 @@
 """The fleet's zone tables and calendars, and the timetables made from them: once for all jobs that share them."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from fleetcron.errors import ScheduleError
 from fleetcron.model.almanac import Almanac, Calendar, Part
 from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.entry import ANY_SEED, is_hashed
+from fleetcron.model.kept import UNREADABLE
 from fleetcron.model.timing import Timing
 from fleetcron.store.almanac import AlmanacTables, Table
 from fleetcron.times import zones
@@ -54,14 +55,37 @@ class Known:
 
 
 class Tables:
+    """`unreadable` are timings that a newer release has written, for as long as this program runs: a timing is kept by
+    content. `unplanned` are these, and those that have no ticks under the tables of the present epoch. Whoever asks for
+    what is to be done leaves them out; a page of the oldest would be theirs for ever."""
+
     def __init__(self, stored: AlmanacTables) -> None:
+        self.unreadable: set[int] = set()
         self._stored = stored
+        self._never: tuple[int, set[int]] = 0, set()
         self._timings: dict[int, Timing] = {}
         self._timetables: dict[tuple[int, int], Timetable] = {}
         self._given: dict[tuple[Timing, int], Timetable] = {}
         self._built: dict[tuple[Timing, int], Timetable] = {}
         self._zones: dict[tuple[str, str], Zone] = {}
         self._known: tuple[int, dict[tuple[Part, ...], Known]] | None = None
+
+    @property
+    def unplanned(self) -> Set[int]:
+        return self.unreadable | self._never[1]
+
+    def pass_over(self, timing_id: int, epoch: int) -> None:
+        """It cannot be planned as long as this epoch lasts."""
+        self.forgive(epoch)
+        self._never[1].add(timing_id)
+
+    def forgive(self, epoch: int) -> bool:
+        """Other tables may give ticks to those who had none. Whether there is somebody to be looked at again."""
+        before, never = self._never
+        if before == epoch:
+            return False
+        self._never = epoch, set()
+        return bool(never)
 
     async def timetables(self, ids: Iterable[int], epoch: int) -> Mapping[int, tuple[Timing, Timetable]]:
         """Timings by id, with their ticks under the tables of an epoch; without those that a newer release has written
@@ -74,7 +98,7 @@ class Tables:
             missing = wanted
         if missing:
             await self._make(missing, epoch)
-        readable = (each for each in wanted if each in self._timings)
+        readable = (each for each in wanted if each not in self.unreadable)
         return {each: (self._timings[each], self._timetables[each, epoch]) for each in readable}
 
     async def timetable(self, timing: Timing, epoch: int) -> tuple[Timetable, list[Table]]:
@@ -137,27 +161,24 @@ class Tables:
         return {table.part: table for table in stored} | {part: instead[part] for part in parts if part in instead}
 
     async def _make(self, ids: list[int], epoch: int) -> None:
-        unread = [each for each in ids if each not in self._timings]
+        unread = [each for each in ids if each not in self._timings and each not in self.unreadable]
         if unread:
             bodies = await self._stored.timings(unread)
-            read = {each: _timing(body) for each, body in bodies.items()}
-            self._timings |= {each: timing for each, timing in read.items() if timing is not None}
-            ids = [each for each in ids if each in self._timings]
+            for each in unread:
+                try:
+                    self._timings[each] = Timing.from_body(bodies[each])
+                except UNREADABLE:
+                    self.unreadable.add(each)
+        ids = [each for each in ids if each not in self.unreadable]
         known = await self.known((part for each in ids for part in self._timings[each].parts()), epoch)
         shapes: dict[str, Timetable] = {}
         for number, each in enumerate(ids):
             if number % 16 == 15:
                 await asyncio.sleep(0)  # some calendars take a while: heartbeats come first
-            timing = self._timings[each]
-            if timing.seed is None or any(map(is_hashed, timing.entries)):
-                self._timetables[each, epoch] = build(timing, known.almanac)
-                continue
-            # the seed only delays the start: jobs that differ in nothing else share all the rest
-            shape = replace(timing, seed=ANY_SEED).body()
-            if shape not in shapes:
-                shapes[shape] = build(timing, known.almanac)
-            made = shapes[shape]
-            self._timetables[each, epoch] = made if isinstance(made, Never) else made.seeded(timing.seed)
+            try:
+                self._timetables[each, epoch] = _shaped(self._timings[each], known.almanac, shapes)
+            except UNREADABLE:
+                self.unreadable.add(each)
 
     def _zone(self, table: Table) -> Zone:
         key = table.part.name, table.hash
@@ -166,11 +187,15 @@ class Tables:
         return self._zones[key]
 
 
-def _timing(body: str) -> Timing | None:
-    try:
-        return Timing.from_body(body)
-    except (AttributeError, LookupError, TypeError, ValueError):
-        return None
+def _shaped(timing: Timing, almanac: Almanac, shapes: dict[str, Timetable]) -> Timetable:
+    if timing.seed is None or any(map(is_hashed, timing.entries)):
+        return build(timing, almanac)
+    # the seed only delays the start: jobs that differ in nothing else share all the rest
+    shape = replace(timing, seed=ANY_SEED).body()
+    if shape not in shapes:
+        shapes[shape] = build(timing, almanac)
+    made = shapes[shape]
+    return made if isinstance(made, Never) else made.seeded(timing.seed)
 
 
 def build(timing: Timing, almanac: Almanac) -> Timetable:

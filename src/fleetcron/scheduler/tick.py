@@ -1,8 +1,8 @@
 """One round of planning: read who is due, plan once for all that stand alike, write. A step; the loop is elsewhere."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
 
 from fleetcron.model.shard import Held
 from fleetcron.scheduler.plan import Plan, plan
@@ -27,7 +27,7 @@ class Round:
     answered: int = 0
     refused: str | None = None
     unknown: str | None = None
-    stuck: tuple[str, ...] = ()
+    stuck: tuple[str, ...] = ()  # why some jobs are passed over from now on
     more: bool = False
 
     def __add__(self, other: "Round") -> "Round":
@@ -51,27 +51,30 @@ async def tick(
     cursors: Cursors, tables: Tables, held: Sequence[Held], *, lookahead_ms: int, rows: int = MOST_ROWS
 ) -> Round:
     """Plan the jobs of the held shards that are due within the lookahead, as many as one transaction takes."""
-    due = await cursors.due(held, lookahead_ms, rows)
+    due = await cursors.due(held, lookahead_ms, rows, tables.unplanned)
+    again = tables.forgive(due.epoch)
     if not due.groups:
-        return Round(due.now_ms, due.next_due_ms)
+        return Round(due.now_ms, due.next_due_ms, more=again)
     step("tick.due")
     known = await tables.timetables(dict.fromkeys(group.timing_id for group in due.groups), due.epoch)
     moves: list[tuple[Move, int]] = []
-    stuck: list[str] = []
+    stuck: dict[str, None] = {}
     for number, group in enumerate(due.groups):
         if number % 8 == 7:  # heartbeats come first, and what a worker in this process has to start
             await asyncio.sleep(0)
         if group.timing_id not in known:
-            stuck.append(f"its schedule or misfire rule (timing {group.timing_id}) was written by a newer release")
+            stuck[f"its schedule or misfire rule (timing {group.timing_id}) was written by a newer release"] = None
             continue
         timing, timetable = known[group.timing_id]
         if isinstance(timetable, Never):
-            stuck.append(timetable.why)
+            tables.pass_over(group.timing_id, due.epoch)
+            stuck[timetable.why] = None
             continue
         made = plan(timing, timetable, group.at, due.now_ms, lookahead_ms)
         moves.append((_move(group, made), made.rows))
     step("tick.planned")
-    return await _write(cursors, held, due, lookahead_ms, moves, rows, tuple(stuck))
+    done = await _write(cursors, held, due, lookahead_ms, moves, rows, tables.unplanned)
+    return replace(done, stuck=tuple(stuck), more=done.more or again or bool(stuck))  # those behind them come next
 
 
 async def _write(
@@ -81,7 +84,7 @@ async def _write(
     lookahead_ms: int,
     moves: list[tuple[Move, int]],
     rows: int,
-    stuck: tuple[str, ...],
+    without: Set[int],
 ) -> Round:
     jobs = runs = conflicts = answered = 0
     refused = unknown = None
@@ -99,6 +102,7 @@ async def _write(
             now_ms=due.now_ms,
             horizon_ms=due.now_ms + lookahead_ms,
             most=most,
+            without=without,
         )
         step("tick.written")
         match written:
@@ -111,7 +115,7 @@ async def _write(
                 unknown = why
     seen = sum(group.jobs for group in due.groups)
     more = refused is None and (jobs < seen or seen >= rows) and jobs > 0
-    return Round(due.now_ms, due.next_due_ms, jobs, runs, conflicts, answered, refused, unknown, stuck, more)
+    return Round(due.now_ms, due.next_due_ms, jobs, runs, conflicts, answered, refused, unknown, more=more)
 
 
 def _move(group: Group, made: Plan) -> Move:

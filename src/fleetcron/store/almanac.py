@@ -97,6 +97,15 @@ class AlmanacTables:
 
         return await self._engine.read(script)
 
+    async def job_of(self, timing_id: int) -> str:
+        """The first job of a timing, to name it; `?` if it is gone."""
+
+        def script() -> Script[str]:
+            found = yield "jobs_of_timing", {"timing_id": timing_id}
+            return f"{found[0]['name']} of {found[0]['tenant']}" if found else "?"
+
+        return await self._engine.read(script)
+
     async def affected(self, parts: Iterable[Part]) -> Affected:
         """What a change of these tables would touch, to prepare for it."""
         text = _part_rows(parts)

@@ -1,6 +1,6 @@
 """Where jobs stand, and the one transaction that moves them on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from fleetcron.model.standing import Position
 from fleetcron.steps import step
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.events import note
-from fleetcron.store.rows import held_rows, rows
+from fleetcron.store.rows import held_rows, ids, rows
 from fleetcron.store.written import Refused, Written
 
 # Workers look at what is planned every few seconds (`worker.poll` may be 8 s). Whoever plans for sooner tells them.
@@ -32,7 +32,7 @@ class Due:
     now_ms: int
     epoch: int
     groups: tuple[Group, ...]
-    next_due_ms: int | None  # of all jobs of these shards, due ones included
+    next_due_ms: int | None  # of all jobs of these shards, due ones included; but for those left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +62,17 @@ class Cursors:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def due(self, held: Sequence[Held], lookahead_ms: int, most: int) -> Due:
-        """The jobs of these shards that are due within the lookahead, about `most` of them, the oldest of each."""
-        text = held_rows(held)
+    async def due(self, held: Sequence[Held], lookahead_ms: int, most: int, without: Collection[int] = ()) -> Due:
+        """The jobs of these shards that are due within the lookahead, about `most` of them, the oldest of each.
+        `without` are timings that cannot be planned here: they stay the oldest, and would leave no room for others."""
+        call = {"held": held_rows(held), "without": ids(without)}
 
         def script() -> Script[Due]:
             [facts] = yield "fleet_now", {}
             now_ms = facts["now_ms"]
             horizon_ms, per_shard = now_ms + lookahead_ms, -(-most // len(held))
-            found = yield "cursors_due", {"held": text, "horizon_ms": horizon_ms, "per_shard": per_shard}
-            [first] = yield "cursors_next", {"held": text}
+            found = yield "cursors_due", {**call, "horizon_ms": horizon_ms, "per_shard": per_shard}
+            [first] = yield "cursors_next", call
             groups = tuple(
                 Group(row["timing_id"], Position(row["cursor_ms"], row["ticks_used"]), row["jobs"]) for row in found
             )
@@ -88,14 +89,17 @@ class Cursors:
         now_ms: int,
         horizon_ms: int,
         most: int,
+        without: Collection[int] = (),
     ) -> Written[Advanced]:
         """Write plans, fenced by the terms and the epoch they were made under.
 
-        Only jobs that still stand where their plan began are moved, about `most` of them; the others are found again
-        by the next round. Safe to repeat: whoever was moved no longer stands there.
+        Only jobs that still stand where their plan began are moved, about `most` of the due ones, as `due` finds them
+        (`without` some timings); the others are found again by the next round. Safe to repeat: whoever was moved no
+        longer stands there.
         """
         call = _advance_parameters(held, moves) | {
             "epoch": epoch, "now_ms": now_ms, "horizon_ms": horizon_ms, "per_shard": -(-most // len(held)),
+            "without": ids(without),
         }  # fmt: skip
         soonest = min((run.run_after_ms for move in moves for run in move.runs), default=0)
 

@@ -1,6 +1,6 @@
 """Stretches of the past that are not decided yet. They shrink from their beginning and vanish."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -11,7 +11,7 @@ from fleetcron.steps import step
 from fleetcron.store.cursors import answer_row, fence, forecast_row
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.events import note
-from fleetcron.store.rows import held_rows, rows
+from fleetcron.store.rows import held_rows, ids, rows
 from fleetcron.store.written import Refused, Written
 
 _SHARE: Final = 4  # there is room when so much of it is free
@@ -66,9 +66,18 @@ class Gaps:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def open(self, held: Sequence[Held], most: int, room: int, *, beside: Beside | None = None) -> OpenGaps:
+    async def open(
+        self,
+        held: Sequence[Held],
+        most: int,
+        room: int,
+        *,
+        beside: Beside | None = None,
+        without: Collection[int] = (),
+    ) -> OpenGaps:
         """The gaps of these shards that are to be decided, the oldest first. `beside`: if there is no room, also some
-        of jobs that have nothing to catch up on its way."""
+        of jobs that have nothing to catch up on its way. `without` are timings that cannot be read here."""
+        call = {"held": held_rows(held), "without": ids(without)}
 
         def script() -> Script[OpenGaps]:
             [facts] = yield "fleet_now", {}
@@ -76,7 +85,6 @@ class Gaps:
             left = room - busy["runs"]
             if left < room // _SHARE:  # to decide a gap costs the same for one of its ticks and for a hundred
                 left = 0
-            call = {"held": held_rows(held)}
             found = yield "gaps_open", {**call, "most": most, "room": left}
             if not left and beside is not None:
                 found += yield "gaps_beside", {**call, **beside._asdict()}

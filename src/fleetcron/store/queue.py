@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from fleetcron.steps import step
@@ -14,6 +14,8 @@ from fleetcron.store.written import Ok, Refused, Written
 
 _LOOK_ROUND: Final = 20
 _SEEN: Final = 250_000  # of a burst; a look takes about 2.5 us for each
+
+_PASSED_MS: Final = 1_000  # so long; then they are tried again, since somebody may have edited them
 
 Place: TypeAlias = tuple[str, str, int, str]
 Shares: TypeAlias = Mapping[Place, int]
@@ -31,6 +33,14 @@ class Coming:
 
 
 @dataclass(frozen=True, slots=True)
+class Passed:
+    """Jobs that are passed over, since an instant: only a newer release can say what becomes of their late ticks."""
+
+    jobs: frozenset[str] = frozenset()
+    since_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Promoted:
     """`more`: there was more than fits into one transaction. `in_turn`: there was before, too, and all of it was looked
     at. `busy`: somebody else is at it."""
@@ -39,6 +49,7 @@ class Promoted:
     more: bool = False
     in_turn: bool = False
     busy: bool = False
+    passed: Passed = field(default=Passed(), compare=False)
 
 
 Ranking: TypeAlias = Callable[[Sequence[Coming], Shares], tuple[list[int], dict[Place, int]]]
@@ -59,6 +70,7 @@ class Queue:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._full = 0  # transactions in a row that were not enough: a burst
+        self._passed = Passed()
 
     async def promote(
         self, ahead_ms: int, most: int, rank: Ranking, late: Lateness | None = None, late_most: int = LATE_MOST
@@ -69,7 +81,10 @@ class Queue:
 
         While a burst goes on runs are taken from every tenant in turn: whoever has a few at the hour does not wait
         until 100,000 of somebody else's, planned before them, are queued. What became due first is looked at, and what
-        became due last; all of it when the burst is noticed, and now and then."""
+        became due last; all of it when the burst is noticed, and now and then.
+
+        Jobs whose late ticks only a newer release can answer are left out for a while when they have been met: they
+        stay the oldest, and would leave room for nobody else."""
         full, is_wide = self._full, self._full % _LOOK_ROUND == 1
         seen = _SEEN if is_wide else most
         last = most if full else 0
@@ -81,11 +96,14 @@ class Queue:
             if not lock["got"]:
                 return Promoted(busy=True)
             [facts] = yield "fleet_now", {}
-            until_ms = facts["now_ms"] + ahead_ms
-            taken = yield "upcoming_take", {"until_ms": until_ms, "most": most, "first": seen, "last": last}
+            now_ms = facts["now_ms"]
+            passed = self._passed if 0 <= now_ms - self._passed.since_ms < _PASSED_MS else Passed(since_ms=now_ms)
+            limits = {"most": most, "first": seen, "last": last}
+            call = {"until_ms": now_ms + ahead_ms, "without": texts(sorted(passed.jobs))}
+            taken = yield "upcoming_take", {**call, **limits}
             if not taken:
-                return Promoted()
-            said = yield from answer_late(taken, late, facts["now_ms"], late_most)
+                return Promoted(passed=passed)
+            said = yield from answer_late(taken, late, now_ms, late_most)
             left_out = said.closed | said.put_back
             queued = [row for row in taken if row["run_id"] not in left_out]
             coming = [
@@ -99,11 +117,14 @@ class Queue:
             yield "shares_write", {"rows": _share_rows(moved)}
             yield "notify", {"topic": "work"}
             step("promote.written")
-            more = len(taken) == most or bool(said.put_back)
-            return Promoted(len(taken) - len(said.put_back), more, in_turn=more and full > 0)
+            passed = replace(passed, jobs=passed.jobs | said.unreadable)
+            back = [row for row in taken if row["run_id"] in said.put_back and str(row["job_id"]) not in passed.jobs]
+            more = len(taken) == most or bool(back)
+            return Promoted(len(taken) - len(said.put_back), more, in_turn=more and full > 0, passed=passed)
 
         done = await self._engine.write(script)
         if isinstance(done, Ok):
+            self._passed = self._passed if done.value.busy else done.value.passed
             self._full = full if done.value.busy else full + 1 if done.value.more else 0
         return done
 
@@ -113,18 +134,18 @@ class Queue:
         def script() -> Script[bool]:
             [facts] = yield "fleet_now", {}
             [ready] = yield "queue_ready_count", {"pool": pool, "most": 1}
-            [row] = yield "queue_next", {"pools": texts([pool])}
+            [row] = yield "queue_next", {"pools": texts([pool]), "without": "[]"}
             return bool(ready["runs"]) or (row["look_ms"] is not None and row["look_ms"] <= facts["now_ms"])
 
         return await self._engine.read(script)
 
     async def next_look(self, pools: Sequence[str]) -> NextLook:
         """When somebody has to look again."""
-        text = texts(pools)
+        call = {"pools": texts(pools), "without": texts(sorted(self._passed.jobs))}
         loop_s = asyncio.get_running_loop().time
 
         def script() -> Script[NextLook]:
-            [row] = yield "queue_next", {"pools": text}
+            [row] = yield "queue_next", call
             reading = yield from read_clock(loop_s)
             return NextLook(reading, row["upcoming_ms"], row["look_ms"])
 

@@ -5,6 +5,9 @@ transaction reads and answers about `LATE_MOST` of them, the oldest of each job.
 decided as far as its newest ticks allow; from there on its runs go back to where they came from, until the next
 transaction. So do those of a job whose oldest were not taken: in a burst the newest are taken, too, and of these alone
 one after the other would be the latest.
+
+A job whose rule a newer release has written, with something that this one does not know, is left to a worker that can
+read it: all its late ticks go back.
 """
 
 import json
@@ -13,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final, Protocol, TypeAlias
 
+from fleetcron.model.kept import UNREADABLE
 from fleetcron.model.queued import Late, Unqueued
 from fleetcron.model.rules import MisfireRule
 from fleetcron.model.writing import misfire_from
@@ -40,6 +44,7 @@ class Said:
     closed: set[int] = field(default_factory=set)
     caught_up: set[int] = field(default_factory=set)
     put_back: set[int] = field(default_factory=set)
+    unreadable: set[str] = field(default_factory=set)  # jobs, whose ticks are among these
 
 
 @dataclass(slots=True)
@@ -72,7 +77,10 @@ def answer_late(taken: Sequence[Row], late: Lateness | None, now_ms: int, most: 
         return Said()
     after_ms = yield from _too_soon(since, now_ms)
     first = {job_id: from_ms for job_id, from_ms in since.items() if job_id not in after_ms}
-    decided = yield from _decided(first, late, now_ms, most)
+    backlogs, unreadable = yield from _backlogs(first, now_ms, most)
+    decided = _decided(backlogs, late, now_ms)
+    after_ms |= dict.fromkeys(unreadable, _NOTHING)
+    first = {job_id: from_ms for job_id, from_ms in first.items() if job_id not in unreadable}
     back = _undecided(taken, decided, after_ms)
     if first and len(back) == len(taken):
         # Nobody can be answered: the newest ticks of all these jobs were late when they were planned, and tell nothing.
@@ -88,7 +96,7 @@ def answer_late(taken: Sequence[Row], late: Lateness | None, now_ms: int, most: 
         yield "runs_set_lane", {"ids": ids(caught_up)}
     if back:
         yield "upcoming_insert", {"rows": rows(map(_upcoming_row, back))}
-    return Said({each.run_id for each in closes}, set(caught_up), {row["run_id"] for row in back})
+    return Said({each.run_id for each in closes}, set(caught_up), {row["run_id"] for row in back}, unreadable)
 
 
 def _too_soon(since: Mapping[str, int], now_ms: int) -> Script[dict[str, int]]:
@@ -97,28 +105,33 @@ def _too_soon(since: Mapping[str, int], now_ms: int) -> Script[dict[str, int]]:
     return {str(row["job_id"]): _NOTHING for row in found}
 
 
-def _decided(since: Mapping[str, int], late: Lateness, now_ms: int, most: int) -> Script[_Decided]:
-    backlogs = yield from _backlogs(since, now_ms, most)
+def _decided(backlogs: Mapping[str, _Backlog], late: Lateness, now_ms: int) -> _Decided:
     return {job_id: (each, late(each.ticks, each.rule, now_ms, each.newest)) for job_id, each in backlogs.items()}
 
 
-def _backlogs(since: Mapping[str, int], now_ms: int, most: int) -> Script[dict[str, _Backlog]]:
+def _backlogs(since: Mapping[str, int], now_ms: int, most: int) -> Script[tuple[dict[str, _Backlog], set[str]]]:
+    """And the jobs whose rule cannot be read."""
     backlogs: dict[str, _Backlog] = {}
+    unreadable: set[str] = set()
     if not since:
-        return backlogs
+        return backlogs, unreadable
     each = max(_FEWEST, most // len(since))
     found = yield "runs_unqueued_first", {"rows": _asked(since), "now_ms": now_ms, "most": each}
     for job_id, some in groupby(found, key=lambda row: str(row["job_id"])):
         first = list(some)
         if first[0]["misfire"] is not None:
-            rule = misfire_from(json.loads(first[0]["misfire"]))
+            try:
+                rule = misfire_from(json.loads(first[0]["misfire"]))
+            except UNREADABLE:
+                unreadable.add(job_id)
+                continue
             backlogs[job_id] = _Backlog(rule, [row["scheduled_for_ms"] for row in first], list(map(_unqueued, first)))
     cut = {job_id: b for job_id, b in backlogs.items() if len(b.ticks) == each}
     yield from _look_ahead(cut, now_ms, most)
     seen = {job_id: b for job_id, b in cut.items() if b.newest}
     if seen and most // len(seen) > each:
         yield from _read_on(seen, now_ms, most // len(seen))
-    return backlogs
+    return backlogs, unreadable
 
 
 def _look_ahead(cut: Mapping[str, _Backlog], now_ms: int, most: int) -> Script[None]:
@@ -165,8 +178,8 @@ def _read_on(seen: Mapping[str, _Backlog], now_ms: int, each: int) -> Script[Non
 def _alone(job_id: str, from_ms: int, late: Lateness, now_ms: int, most: int) -> Script[tuple[_Backlog, Late]]:
     """One job is looked at much farther. If that tells nothing either, thousands of its ticks in a row were late when
     they were planned: it is decided by what was read, and may run once more than it should, rather than never."""
-    decided = yield from _decided({job_id: from_ms}, late, now_ms, most)
-    each, said = decided[job_id]
+    backlogs, _ = yield from _backlogs({job_id: from_ms}, now_ms, most)
+    each, said = _decided(backlogs, late, now_ms)[job_id]
     if said.decided == 0:
         said = late(each.ticks, each.rule, now_ms)._replace(decided=len(each.ticks))
     return each, said

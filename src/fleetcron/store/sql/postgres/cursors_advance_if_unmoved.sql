@@ -18,6 +18,7 @@ due AS (
         SELECT c.ctid AS place, c.job_id, c.timing_id, c.cursor_ms, c.ticks_used
         FROM cursors AS c
         WHERE c.region = h.region AND c.shard = h.shard AND c.next_due_ms <= :horizon_ms
+            AND c.timing_id NOT IN (SELECT CAST(value AS BIGINT) FROM jsonb_array_elements_text(CAST(:without AS jsonb)) AS v (value))
         ORDER BY c.next_due_ms
         LIMIT :per_shard
     ) AS f

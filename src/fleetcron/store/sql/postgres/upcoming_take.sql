@@ -1,12 +1,14 @@
 -- Take the runs that are due within a moment, with what decides their place in the queue. The :first and the :last of
 -- them are looked at; each queue and tenant gives its first one, then each its second: where more is seen than is taken,
--- nobody's few stand behind the many of another.
+-- nobody's few stand behind the many of another. Without some jobs, a JSON list.
 -- Materialised: on the inner side of a join it would be read again, and take more than the most.
 WITH seen AS MATERIALIZED (
     (SELECT run_after_ms, run_id, job_id, lane FROM upcoming WHERE run_after_ms <= :until_ms
+    AND job_id NOT IN (SELECT CAST(value AS UUID) FROM jsonb_array_elements_text(CAST(:without AS jsonb)) AS v (value))
     ORDER BY run_after_ms, run_id LIMIT :first)
     UNION
     (SELECT run_after_ms, run_id, job_id, lane FROM upcoming WHERE run_after_ms <= :until_ms
+    AND job_id NOT IN (SELECT CAST(value AS UUID) FROM jsonb_array_elements_text(CAST(:without AS jsonb)) AS v (value))
     ORDER BY run_after_ms DESC, run_id DESC LIMIT :last)
 ), turns AS (
     SELECT s.run_after_ms, s.run_id,

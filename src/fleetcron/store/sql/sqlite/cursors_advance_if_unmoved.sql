@@ -22,6 +22,7 @@ FROM json_each(:held) AS h
 JOIN cursors AS c ON c.rowid IN (
     SELECT i.rowid FROM cursors AS i
     WHERE i.region = h.value ->> 'region' AND i.shard = h.value ->> 'shard' AND i.next_due_ms <= :horizon_ms
+        AND (:without = '[]' OR i.timing_id NOT IN (SELECT value FROM json_each(:without)))
     ORDER BY i.next_due_ms
     LIMIT :per_shard
 )

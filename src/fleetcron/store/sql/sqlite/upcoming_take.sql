@@ -1,6 +1,6 @@
 -- Take the runs that are due within a moment, with what decides their place in the queue. The :first and the :last of
 -- them are looked at; each queue and tenant gives its first one, then each its second: where more is seen than is taken,
--- nobody's few stand behind the many of another.
+-- nobody's few stand behind the many of another. Without some jobs, a JSON list.
 CREATE TEMP TABLE IF NOT EXISTS taken (run_id INTEGER PRIMARY KEY, due_ms INTEGER);
 DELETE FROM temp.taken;
 INSERT INTO temp.taken
@@ -9,9 +9,11 @@ SELECT run_id, run_after_ms FROM (
         row_number() OVER (PARTITION BY j.pool, s.lane, j.priority, j.tenant ORDER BY s.run_after_ms, s.run_id) AS turn
     FROM (
         SELECT * FROM (SELECT run_after_ms, run_id, job_id, lane FROM upcoming WHERE run_after_ms <= :until_ms
+            AND job_id NOT IN (SELECT value FROM json_each(:without))
             ORDER BY run_after_ms, run_id LIMIT :first)
         UNION
         SELECT * FROM (SELECT run_after_ms, run_id, job_id, lane FROM upcoming WHERE run_after_ms <= :until_ms
+            AND job_id NOT IN (SELECT value FROM json_each(:without))
             ORDER BY run_after_ms DESC, run_id DESC LIMIT :last)) AS s
     LEFT JOIN jobs AS j ON j.job_id = s.job_id)
 ORDER BY turn, run_after_ms, run_id
