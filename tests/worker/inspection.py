@@ -149,6 +149,9 @@ class Inspector:
         here = [lease for lease in held if lease["pool"] == row["pool"]]
         if len(here) >= self.rules.slots.get(row["pool"], 10**9):
             return "slots"
+        old = sum(lease["lane"] == "catchup" for lease in here)
+        if row["lane"] == "catchup" and row["pool"] in self.rules.slots and old >= self.rules.slots[row["pool"]] - 1:
+            return "the slot that is left to live work"  # of two or three; a worker has counted its own already
         if sum(lease["tenant"] == job.tenant for lease in here) >= self.rules.per_tenant.get(row["pool"], 10**9):
             return "quota of the tenant"
         if sum(lease["type"] == job.type for lease in here) >= self.rules.per_type.get((row["pool"], job.type), 10**9):
@@ -227,21 +230,22 @@ class Inspector:
             if ticks:
                 first = min((tables.runs[tick] for tick in ticks), key=lambda tick: tick["scheduled_for_ms"])
                 others = [
-                    (each["scheduled_for_ms"], each["created_ms"])
+                    (each["scheduled_for_ms"], (each["created_ms"], each["run_id"]))
                     for each in tables.runs.values()
                     if each["job_id"] == run["job_id"] and each["kind"] != "manual"
                 ]
-                begins = periods(first["scheduled_for_ms"], first["created_ms"], others)
+                begins = periods(first["scheduled_for_ms"], (first["created_ms"], first["run_id"]), others)
                 assert run["window_from_ms"] in begins, run
                 assert run["window_to_ms"] == run["scheduled_for_ms"], run
 
 
-def periods(at_ms: int, created_ms: int, others: Iterable[tuple[int, int]]) -> set[int]:
+def periods(at_ms: int, made: tuple[int, int], others: Iterable[tuple[int, tuple[int, int]]]) -> set[int]:
     """Where the period of a tick may begin: at the tick before it. Ticks that were planned later than this one may have
-    been there or not. `others` are the ticks of the job and when they were planned."""
+    been there or not. `others` are the ticks of the job and when they were planned: an instant and a number, since much
+    can happen in a millisecond."""
     before = sorted((planned, tick) for tick, planned in others if tick < at_ms)
-    known = max((tick for planned, tick in before if planned <= created_ms), default=at_ms)
-    later = [tick for planned, tick in before if planned > created_ms]
+    known = max((tick for planned, tick in before if planned <= made), default=at_ms)
+    later = [tick for planned, tick in before if planned > made]
     return {known, *(tick for tick in later if tick > known or known == at_ms)}
 
 
@@ -262,19 +266,29 @@ def _overlapped(before: list[Row], due_ms: int) -> bool:
 
 
 def _gives_way(tables: Tables, row: Row, holders: int, now: int) -> bool:
-    """A shared key is left to others: for 2 s at most to one in another pool, or until those end who keep one out that
-    is older, and wants the key with fewer."""
+    """A shared key is left to others: for 2 s at most to one in another pool (who stands behind one that does so in its
+    own pool was not called), or until those end who keep one out that is older, and wants the key with fewer."""
     others = [
         each
         for each in tables.queue.values()
         if each["run_id"] != row["run_id"] and each["claim_key"] == row["claim_key"] and not each["leased"]
     ]
-    if row["gate"] == "key" and row["look_ms"] is not None and now < row["look_ms"] <= now + 2_000:
-        return any(each["pool"] != row["pool"] for each in others)
+    if row["gate"] == "key":
+        ahead = [each for each in others if each["pool"] == row["pool"] and _stands(each) < _stands(row)]
+        if any(_is_told_to_wait(each, now) for each in (row, *ahead)):
+            return any(each["pool"] != row["pool"] for each in others)
     return any(
         each["gate"] == "key"
         and 0 < each["max_running"] <= holders
         and each["max_running"] < row["max_running"]
-        and (each["scheduled_for_ms"], each["run_id"]) < (row["scheduled_for_ms"], row["run_id"])
+        and _stands(each) < _stands(row)
         for each in others
     )
+
+
+def _stands(row: Row) -> tuple[int, int]:
+    return row["scheduled_for_ms"], row["run_id"]
+
+
+def _is_told_to_wait(row: Row, now: int) -> bool:
+    return row["gate"] == "key" and row["look_ms"] is not None and now < row["look_ms"] <= now + 2_000

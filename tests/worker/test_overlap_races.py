@@ -264,8 +264,8 @@ def test_collapse(engine: str, request: pytest.FixtureRequest) -> None:
             for run in runs:
                 covered = sorted(everything_under(run, into), key=lambda each: each.scheduled_for_ms)
                 assert run.covers == 1 + len(covered), run
-                others = [(each.scheduled_for_ms, each.created_ms) for each in runs if each.kind != "manual"]
-                begins = [periods(each.scheduled_for_ms, each.created_ms, others) for each in covered[:1]]
+                others = [(each.scheduled_for_ms, when_made(each)) for each in runs if each.kind != "manual"]
+                begins = [periods(each.scheduled_for_ms, when_made(each), others) for each in covered[:1]]
                 windows = {(since, run.scheduled_for_ms) for some in begins for since in some} or {None}
                 assert run.window_ms in windows, run
                 if run.state is SUCCEEDED:
@@ -273,6 +273,10 @@ def test_collapse(engine: str, request: pytest.FixtureRequest) -> None:
         assert merged > 0
 
     raced(request, engine, OverlapRule("collapse"), judge)
+
+
+def when_made(run: Run) -> tuple[int, int]:
+    return run.created_ms, run.run_id
 
 
 def everything_under(run: Run, into: dict[int, list[Run]]) -> list[Run]:
