@@ -363,6 +363,7 @@ async def an_answer_lets_the_first_go_of_many(w: "World") -> None:
     assert await let_go(release_downstream, [("many", NOW + 50)]) == [0, 1, 2, 3, 50, 51, 52, 53]
     assert await let_go(release_following, [("many", NOW + 50)], "default") == [54, 55]
     assert await let_go(release_following, [("many", NOW + 2)] * 2, "default") == [4, 5, 6, 7]
+    assert await let_go(release_following, [("many", NOW), ("many", NOW + 2)], "default") == [8, 9]  # for both of them
     assert await w.store.engine.write(lambda: release_following([("many", NOW)], "other")) == Ok(set())
     assert await w.store.engine.write(lambda: release_downstream([])) == Ok(set())
 
