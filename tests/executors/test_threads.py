@@ -1,0 +1,116 @@
+"""Threads for plain functions: nothing that was put is lost, and nothing of them is left."""
+
+import asyncio
+import os
+import threading
+import weakref
+from collections.abc import Callable
+
+import pytest
+
+from fleetcron.executors.threads import Threads
+
+_RINGS_IN_A_PIPE = 65_536
+Begun = Callable[[], set[threading.Thread]]
+
+
+@pytest.fixture
+def begun() -> Begun:
+    """The threads that live and did not when the test began."""
+    before = set(threading.enumerate())
+    return lambda: set(threading.enumerate()) - before
+
+
+def _join(begun: Begun) -> None:
+    for thread in begun():
+        thread.join(60)
+    assert not begun()
+
+
+def test_nothing_is_lost_when_more_is_put_than_a_pipe_can_tell(begun: Begun) -> None:
+    """All threads are busy meanwhile, so nobody takes a ring out of it."""
+    count, gate, over = _RINGS_IN_A_PIPE + 5_000, threading.Event(), threading.Event()
+    seen: list[int] = []
+
+    def work(number: int) -> bool:
+        gate.wait(60)
+        seen.append(number)
+        if len(seen) == count:
+            over.set()
+        return True
+
+    async def main() -> None:
+        threads = Threads(2, work)
+        for number in range(count):
+            threads.put(number)
+        gate.set()
+        assert over.wait(60)
+        threads.close()
+
+    asyncio.run(main())
+    _join(begun)
+    assert sorted(seen) == list(range(count))
+
+
+def test_every_item_wakes_an_idle_thread_of_its_own(begun: Begun) -> None:
+    """Two that wait for each other can only end if both of them run."""
+    meeting, over = threading.Barrier(2), threading.Semaphore(0)
+
+    def work(_: int) -> bool:
+        meeting.wait(60)
+        over.release()
+        return True
+
+    async def main() -> None:
+        threads = Threads(2, work)
+        for number in range(400):
+            threads.put(number)
+            if number % 2:
+                for _ in range(2):
+                    assert await asyncio.to_thread(over.acquire, timeout=60)
+        threads.close()
+
+    asyncio.run(main())
+    _join(begun)
+
+
+def test_none_starts_for_what_ends_the_others(begun: Begun) -> None:
+    """The look that comes a moment after `put` sees the ends that `close` has put, as long as nobody has taken them."""
+    gate = threading.Event()
+
+    def work(_: int) -> bool:
+        return gate.wait(60)
+
+    async def main() -> None:
+        threads = Threads(3, work)
+        threads.put(1)
+        threads.close()
+        await asyncio.sleep(0.01)  # longer than that moment, on the same loop
+        assert len(begun()) == 1
+        gate.set()
+
+    asyncio.run(main())
+    _join(begun)
+
+
+def test_no_thread_and_no_descriptor_is_left_when_they_are_closed(begun: Begun) -> None:
+    def work(done: threading.Event) -> bool:
+        done.set()
+        return True
+
+    async def main() -> None:
+        threads = Threads(3, work)
+        for done in (events := [threading.Event() for _ in range(10)]):
+            threads.put(done)
+        assert all(done.wait(60) for done in events)
+        threads.close()
+        _join(begun)
+        kept = weakref.ref(threads)
+        del threads
+        while kept() is not None:  # the look that is still to come has it
+            await asyncio.sleep(0.001)
+
+    asyncio.run(main())  # what a loop opens once is open
+    before = set(os.listdir("/proc/self/fd"))
+    asyncio.run(main())
+    assert set(os.listdir("/proc/self/fd")) <= before  # others of this process may have been let go
