@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from fleetcron.clock import SystemClock
 from fleetcron.config import ExecutorConfig
-from fleetcron.executors.context import Context
+from fleetcron.executors.context import Context, Retry
 from fleetcron.executors.handlers import Handlers
 from fleetcron.executors.inline import Inline
 from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Succeeded, TimedOut
@@ -22,13 +23,13 @@ from tests.executors.stage import PATIENCE_S, Heard, assignment, module_that_han
 
 @asynccontextmanager
 async def inline(
-    *functions: Callable[..., Any], allowed: tuple[str, ...] = (), grace_s: float = 0.1
+    *functions: Callable[..., Any], allowed: tuple[str, ...] = (), grace_s: float = 0.1, slots: int = 20
 ) -> AsyncIterator[tuple[Inline, Heard]]:
     heard = Heard()
     handlers = Handlers(allowed)
     for function in functions:
         handlers.add(f"here:{function.__name__}", function)
-    executor = Inline(handlers, ExecutorConfig(grace_s=grace_s), 20, SystemClock(), heard.tell)
+    executor = Inline(handlers, ExecutorConfig(grace_s=grace_s), slots, SystemClock(), heard.tell)
     try:
         yield executor, heard
     finally:
@@ -158,6 +159,62 @@ def test_what_cannot_be_stopped_is_given_up_and_that_is_the_weaker_promise() -> 
             executor.start([assignment(here(noop), 2)])
             await heard.end_of(2)
             assert len(heard.done) == 2  # its late end is not told
+
+    asyncio.run(scenario())
+
+
+def test_who_was_given_up_is_not_missing_to_others() -> None:
+    """A thread for each slot, whatever was left behind in others."""
+    free = threading.Event()
+
+    def stubborn(ctx: Context) -> None:
+        free.wait(60)
+
+    async def scenario() -> None:
+        async with inline(stubborn, plain, slots=2) as (executor, heard):
+            executor.start([assignment(here(stubborn), at, timeout_s=0.1) for at in (1, 2)])
+            await heard.ends(2)
+            executor.start([assignment(here(plain), at, payload={"answer": at}) for at in (3, 4)])
+            assert [(await heard.end_of(at)).result_json for at in (3, 4)] == ["3", "4"]
+            free.set()
+
+    asyncio.run(scenario())
+
+
+class Late(Retry):
+    """As somebody may write it."""
+
+    def __init__(self) -> None:
+        super().__init__("not yet")
+        self.after = timedelta(minutes=5)  # type: ignore[assignment]
+
+
+class Odd(dict[str, int]):
+    def items(self) -> Any:
+        raise LookupError("no")
+
+
+def late(ctx: Context) -> None:
+    raise Late
+
+
+async def late_too(ctx: Context) -> None:
+    raise Late
+
+
+def odd(ctx: Context) -> object:
+    return Odd(a=1)
+
+
+@pytest.mark.parametrize(("function", "code"), [(late, "TypeError"), (late_too, "TypeError"), (odd, "LookupError")])
+def test_an_end_is_told_whatever_it_is_made_of(function: Callable[..., Any], code: str) -> None:
+    async def scenario() -> None:
+        async with inline(function, plain, slots=1) as (executor, heard):
+            executor.start([assignment(here(function), 1), assignment(here(plain), 2, payload={"answer": 2})])
+            outcome = (await heard.end_of(1)).outcome
+            assert isinstance(outcome, Failed)
+            assert (outcome.error.code, outcome.error.text) == (code, "what it returned or raised cannot be looked at")
+            assert (await heard.end_of(2)).outcome == Succeeded()
 
     asyncio.run(scenario())
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import socket
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from fleetcron.executors.allowed import is_allowed
 from fleetcron.executors.assignment import Assignment
 from fleetcron.executors.by_target import ByTarget
 from fleetcron.executors.codes import CODES, is_permanent
-from fleetcron.executors.context import Context, Snooze, Stop
+from fleetcron.executors.context import Context, GiveUp, Retry, Snooze, Stop
 from fleetcron.executors.flights import FORCED_MS, NEVER_MS, Flights, Phase
 from fleetcron.executors.frames import BrokenFrames, Frames, framed
 from fleetcron.executors.handlers import Handlers
@@ -216,6 +217,10 @@ def test_what_was_raised_may_be_anything() -> None:
         def __str__(self) -> str:
             raise RuntimeError("even this")
 
+    class MuteToo(GiveUp, Mute):
+        __str__ = Mute.__str__
+
+    assert raised(MuteToo()).error.code == "give_up"  # type: ignore[union-attr]
     outcome = raised(Mute())
     assert isinstance(outcome, Failed)
     assert outcome.error.code == name_of(Mute)
@@ -251,6 +256,13 @@ def test_a_snooze_into_the_past_is_a_mistake(seconds: float) -> None:
     with pytest.raises(Snooze) as told:
         ctx.snooze(0.5)
     assert told.value.seconds == 0.5
+
+
+@pytest.mark.parametrize("after", [timedelta(minutes=5), "60", float("inf"), float("nan")])
+def test_a_retry_takes_seconds(after: Any) -> None:
+    with pytest.raises(ValueError, match=r"it takes a number of seconds, such as after=60"):
+        Retry("not yet", after=after)
+    assert raised(Retry("not yet", after=-5)).retry_after_ms == 0  # type: ignore[union-attr]
 
 
 def test_stop_is_a_flag_and_something_to_wait_for() -> None:

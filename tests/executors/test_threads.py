@@ -5,6 +5,8 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from itertools import count
+from queue import SimpleQueue
 
 import pytest
 
@@ -29,19 +31,19 @@ def _join(begun: Begun) -> None:
 
 def test_nothing_is_lost_when_more_is_put_than_a_pipe_can_tell(begun: Begun) -> None:
     """All threads are busy meanwhile, so nobody takes a ring out of it."""
-    count, gate, over = _RINGS_IN_A_PIPE + 5_000, threading.Event(), threading.Event()
+    many, gate, over = _RINGS_IN_A_PIPE + 5_000, threading.Event(), threading.Event()
     seen: list[int] = []
 
     def work(number: int) -> bool:
         gate.wait(60)
         seen.append(number)
-        if len(seen) == count:
+        if len(seen) == many:
             over.set()
         return True
 
     async def main() -> None:
         threads = Threads(2, work)
-        for number in range(count):
+        for number in range(many):
             threads.put(number)
         gate.set()
         assert over.wait(60)
@@ -49,7 +51,7 @@ def test_nothing_is_lost_when_more_is_put_than_a_pipe_can_tell(begun: Begun) -> 
 
     asyncio.run(main())
     _join(begun)
-    assert sorted(seen) == list(range(count))
+    assert sorted(seen) == list(range(many))
 
 
 def test_every_item_wakes_an_idle_thread_of_its_own(begun: Begun) -> None:
@@ -91,6 +93,86 @@ def test_none_starts_for_what_ends_the_others(begun: Begun) -> None:
 
     asyncio.run(main())
     _join(begun)
+
+
+def test_what_comes_when_the_last_one_is_about_to_leave_is_not_left_lying(begun: Begun) -> None:
+    """It still counts as a thread that would take it."""
+    over = threading.Event()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+
+        def work(number: int) -> bool:
+            if number == 1:
+                looked = threading.Event()
+                loop.call_soon_threadsafe(threads.put, 2)
+                loop.call_soon_threadsafe(loop.call_later, 0.01, looked.set)  # later than the look for the other
+                return not looked.wait(60)
+            over.set()
+            return True
+
+        threads = Threads(1, work)
+        threads.put(1)
+        assert await asyncio.to_thread(over.wait, 60)
+        threads.close()
+
+    asyncio.run(main())
+    _join(begun)
+
+
+def test_no_room_for_a_thread_is_no_end(begun: Begun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither for what was put nor for what comes later."""
+    start, refused = threading.Thread.start, count()
+    done = threading.Semaphore(0)
+
+    def crowded(thread: threading.Thread) -> None:
+        if next(refused) < 3:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    def work(_: int) -> bool:
+        done.release()
+        return True
+
+    async def main() -> None:
+        threads = Threads(2, work)
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", crowded)
+            for number in range(3):
+                threads.put(number)
+            while not done.acquire(blocking=False):
+                await asyncio.sleep(0.001)
+        for _ in range(2):
+            assert await asyncio.to_thread(done.acquire, timeout=60)
+        threads.close()
+
+    asyncio.run(main())
+    _join(begun)
+
+
+def test_a_fork_that_comes_back_takes_nothing(begun: Begun) -> None:
+    """It has the same pipe and a copy of the queue, and must not work for its parent."""
+    children: SimpleQueue[int] = SimpleQueue()
+    seen: list[int] = []
+
+    def work(number: int) -> bool:
+        if number:
+            seen.append(number)
+        elif child := os.fork():
+            children.put(child)
+            os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        return True
+
+    async def main() -> None:
+        threads = Threads(1, work)
+        for number in range(10):
+            threads.put(number)
+        assert os.waitpid(await asyncio.to_thread(children.get, timeout=60), 0)[1] == 0
+        threads.close()
+
+    asyncio.run(main())
+    _join(begun)
+    assert seen == list(range(1, 10))
 
 
 def test_no_thread_and_no_descriptor_is_left_when_they_are_closed(begun: Begun) -> None:

@@ -1,5 +1,6 @@
 """What a Python handler gets: who it is called for, a way to say something, and three ways to end early."""
 
+import math
 import threading
 from collections.abc import Mapping
 from datetime import datetime
@@ -21,8 +22,15 @@ class Retry(Exception):
     """Raise it to be tried again, `after` so many seconds if you know better than the job's retry rule."""
 
     def __init__(self, text: str = "", *, after: float | None = None) -> None:
-        self.after = after
+        self.after = None if after is None else _seconds(after)
         super().__init__(text)
+
+
+def _seconds(after: float) -> float:
+    seconds = float(after) if isinstance(after, int | float) else math.nan
+    if not math.isfinite(seconds):
+        raise ValueError(f"Retry(after={after!r}): it takes a number of seconds, such as after=60")
+    return seconds
 
 
 class Snooze(Exception):

@@ -19,10 +19,10 @@ from fleetcron.clock import Clock
 from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.context import Context, Stop
 from fleetcron.executors.handlers import Handler, Handlers
-from fleetcron.executors.outputs import Output
 from fleetcron.executors.reports import Declined, Done, LogChunk, Outbox, Progress, Tell
+from fleetcron.executors.spoken import Spoken
 from fleetcron.executors.threads import Threads
-from fleetcron.executors.verdicts import Why, limited, raised, stopped, written
+from fleetcron.executors.verdicts import Why, limited, name_of, raised, stopped, trace_of, written
 from fleetcron.model.outcome import Failed, Fault, Outcome, Succeeded
 
 SUCCEEDED: Final = Succeeded()
@@ -44,7 +44,7 @@ class Playing:
         "condemned",
         "is_noted",
         "latest",
-        "output",
+        "spoken",
         "started_ms",
         "stop",
         "thread",
@@ -62,7 +62,7 @@ class Playing:
         self.condemned = False  # that thread was thrown an exception, and is not to be used again
         self.latest: tuple[float, str] | None = None
         self.is_noted = False  # that it said something
-        self.output: Output | None = None  # most handlers print nothing
+        self.spoken = Spoken()
         self._performer = performer
 
     @property
@@ -70,10 +70,7 @@ class Playing:
         return self._performer.schema
 
     def wrote(self, data: bytes) -> None:
-        with self._performer.saying:
-            if self.output is None:
-                self.output = Output()
-            self.output.write(data)
+        self.spoken.write(data)
         self._performer.said(self)
 
     def progressed(self, share: float, note: str) -> None:
@@ -85,7 +82,6 @@ class Performer:
     def __init__(self, handlers: Handlers, threads: int, clock: Clock, tell: Tell, schema: str | None = None) -> None:
         self.schema = schema
         self.playing: dict[Key, Playing] = {}
-        self.saying = threading.Lock()  # handlers print in their threads while the loop takes the chunks
         self._loop = asyncio.get_running_loop()
         self._handlers = handlers
         self._clock = clock
@@ -132,6 +128,12 @@ class Performer:
         thread = playing.thread
         if thread is not None:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(ThreadStopped))
+
+    def give_up(self, key: Key) -> None:
+        """It goes on in its thread, and that must not be missing to others."""
+        playing = self.playing.get(key)
+        if playing is not None and playing.thread is not None:
+            self._threads.let_go(playing.thread)
 
     def said(self, playing: Playing) -> None:
         """From any thread: this one has printed something, or moved on."""
@@ -193,10 +195,9 @@ class Performer:
         run_id, attempt = key = playing.assignment[:2]
         del self.playing[key]
         tail, total = "", 0
-        if playing.output is not None:
-            with self.saying:
-                self._take_chunks(playing, ended=True)
-                tail, total = playing.output.tail(), playing.output.total
+        if not playing.spoken.is_empty:
+            self._take_chunks(playing, ended=True)
+            tail, total = playing.spoken.end()
         self._outbox.put(Done(run_id, attempt, outcome, playing.started_ms, finished_ms, result, tail, total))
 
     def _pass_on(self) -> None:
@@ -209,12 +210,12 @@ class Performer:
             if playing.latest is not None:
                 self._outbox.put(Progress(*playing.assignment[:2], *playing.latest))
                 playing.latest = None
-            with self.saying:
+            if not playing.spoken.is_empty:
                 self._take_chunks(playing)
 
     def _take_chunks(self, playing: Playing, *, ended: bool = False) -> None:
         run_id, attempt = playing.assignment[:2]
-        for seq, text, truncated in playing.output.chunks(ended=ended) if playing.output is not None else ():
+        for seq, text, truncated in playing.spoken.chunks(ended=ended):
             self._outbox.put(LogChunk(run_id, attempt, seq, text, truncated))
 
 
@@ -223,6 +224,15 @@ def _call(playing: Playing, handler: Handler) -> Any:
 
 
 def _verdict(playing: Playing, value: object, error: BaseException | None) -> tuple[Outcome, str | None]:
+    """Never raises, whatever the objects of a handler do when they are looked at: its end must be told."""
+    try:
+        return _judged(playing, value, error)
+    except BaseException as beyond:
+        said = "what it returned or raised cannot be looked at"
+        return Failed(Fault(name_of(type(beyond)), said, trace_of(beyond))), None
+
+
+def _judged(playing: Playing, value: object, error: BaseException | None) -> tuple[Outcome, str | None]:
     if playing.why is not None:  # half of its work is no success, whatever it returned
         return stopped(playing.why, playing.assignment.timeout_ms, playing.stop.reason or "", error), None
     if error is not None:

@@ -52,6 +52,7 @@ class Threads(Generic[Item]):
         self._bell = _Bell()
         self._alive: set[threading.Thread] = set()
         self._growing = False
+        self._process = os.getpid()
 
     def put(self, item: Item) -> None:
         self._give(item)
@@ -70,6 +71,11 @@ class Threads(Generic[Item]):
         for _ in list(self._alive):
             self._give(None)
 
+    def let_go(self, ident: int) -> None:
+        """The thread with this number may never come back from its function: another one may start in its place."""
+        self._alive -= {thread for thread in self._alive if thread.ident == ident}
+        self._grow()
+
     def _give(self, item: Item | None) -> None:
         self._queue.put(item)
         self._bell.ring()
@@ -79,18 +85,31 @@ class Threads(Generic[Item]):
         waiting = self._queue.qsize()
         for _ in range(min(waiting, _AT_ONCE, self._most - len(self._alive))):
             thread = threading.Thread(target=self._run, name="handler", daemon=True)
-            self._alive.add(thread)
-            thread.start()
+            self._alive.add(thread)  # first: it may leave as soon as it has begun
+            try:
+                thread.start()
+            except RuntimeError:  # this machine has no room for one, so far
+                self._alive.discard(thread)
+                break
         if waiting and len(self._alive) < self._most:
             self._growing = True
             self._loop.call_later(_SOON_S, self._grow)
 
     def _run(self) -> None:
-        while True:
-            item = self._taken()
-            if item is None or not contextvars.Context().run(self._work, item):
-                break
-        self._alive.discard(threading.current_thread())
+        try:
+            while (item := self._taken()) is not None and self._done(item):
+                pass
+        finally:
+            self._alive.discard(threading.current_thread())
+            if not self._queue.empty():  # it was put while this one counted as somebody who would take it
+                with suppress(RuntimeError):  # the loop is closed
+                    self._loop.call_soon_threadsafe(self._grow)
+
+    def _done(self, item: Item) -> bool:
+        goes_on = contextvars.Context().run(self._work, item)
+        if os.getpid() != self._process:  # a fork that has come back from its function: nothing else here is its own
+            os._exit(0)
+        return goes_on
 
     def _taken(self) -> Item | None:
         while True:

@@ -42,12 +42,12 @@ def raised(error: BaseException) -> Outcome:
         case Snooze(seconds=seconds):
             return Snoozed(seconds)
         case BadPayload():  # without a trace: nothing of the user's has run
-            return Failed(Fault("bad_payload", limited(str(error))))
+            return Failed(Fault("bad_payload", limited(_said(error))))
         case GiveUp():
-            return Failed(Fault("give_up", limited(str(error)), trace_of(error)))
+            return Failed(Fault("give_up", limited(_said(error)), trace_of(error)))
         case Retry(after=after):
             after_ms = None if after is None else max(0, round(after * 1000))
-            return Failed(Fault("retry", limited(str(error)), trace_of(error)), after_ms)
+            return Failed(Fault("retry", limited(_said(error)), trace_of(error)), after_ms)
     return Failed(Fault(name_of(type(error)), limited(_said(error)), trace_of(error)))
 
 
