@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.faults.fleet import Fleet, fleet
+from tests.faults.scene import Scene, opened
 from tests.faults.work_patient import patients
 from tests.faults.work_stage import cradle, postgres_siege, postgres_sieges, siege, sieges, sqlite_siege, sqlite_sieges
 from tests.services.guard import Guard
+from tests.services.postgres import Template
 from tests.soak.rounds import soak
 from tests.store.conftest import own_postgres, postgres18_url, sqlite_file_url, store_template18
 
@@ -16,6 +18,18 @@ __all__ = [
     "cradle", "own_postgres", "patients", "postgres18_url", "postgres_siege", "postgres_sieges", "processes", "siege",
     "sieges", "soak", "sqlite_file_url", "sqlite_siege", "sqlite_sieges", "store_template18",
 ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def stage(store_template18: Template) -> Iterator[Scene]:
+    with store_template18.copy() as url, opened(url) as found:
+        yield found
+
+
+@pytest.fixture
+def scene(stage: Scene) -> Scene:
+    stage.empty()
+    return stage
 
 
 @pytest.fixture

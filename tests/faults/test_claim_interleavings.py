@@ -24,24 +24,16 @@ from tests.faults.scene import (
     held,
     join,
     leave,
-    opened,
     promote,
     queued,
     renew,
 )  # fmt: skip
 from tests.faults.work_off import to_the_end
-from tests.services.postgres import Template
 from tests.worker.inspection import Inspector, Rules
 from tests.worker.shop import Job, Shop
 
 BROKEN = Failed(Fault("broken"))
 MANY = 14
-
-
-@pytest.fixture
-def scene(store_template18: Template) -> Iterator[Scene]:
-    with store_template18.copy() as url, opened(url) as found:
-        yield found
 
 
 # -- what there is

@@ -4,25 +4,18 @@ Whatever the order: no run is left in a queue that its job has left, none overla
 worked off, and the database never has to end a deadlock.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
 from fleetcron.model.outcome import Succeeded
 from fleetcron.store.following import Followed, follow
 from fleetcron.store.written import Ok
-from tests.faults.scene import NOW, Act, Scene, claim, finish, hand_back, opened, promote
-from tests.services.postgres import Template
+from tests.faults.scene import NOW, Act, Scene, claim, finish, hand_back, promote
 from tests.store.engines import change
 from tests.worker.shop import Job, Shop
 
 JOB = Job(1, overlap="queue")
-
-
-@pytest.fixture
-def scene(store_template18: Template) -> Iterator[Scene]:
-    with store_template18.copy() as url, opened(url) as found:
-        yield found
 
 
 async def two_are_queued(shop: Shop) -> Mapping[str, Job]:

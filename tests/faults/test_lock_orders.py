@@ -3,7 +3,7 @@
 The database would end a deadlock by itself, after a second in which the pool stands still.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from time import sleep
 from typing import Any
 
@@ -13,9 +13,8 @@ from fleetcron.model.control import Wish
 from fleetcron.model.outcome import Failed, Fault
 from fleetcron.store.written import Ok
 from tests.faults.actors import PATIENCE_S
-from tests.faults.scene import NOW, WAITING, Act, Scene, Stop, claim, opened, promote, queued
+from tests.faults.scene import NOW, WAITING, Act, Scene, Stop, claim, promote, queued
 from tests.faults.work_off import to_the_end
-from tests.services.postgres import Template
 from tests.store.engines import change
 from tests.worker.inspection import Inspector, Rules
 from tests.worker.shop import Job, Shop
@@ -28,12 +27,6 @@ CREATE FUNCTION wait_for_it() RETURNS trigger LANGUAGE plpgsql
 CREATE TRIGGER wait_for_it BEFORE INSERT ON leases FOR EACH ROW WHEN (NEW.pool = 'p1' AND NEW.slot = 1)
     EXECUTE FUNCTION wait_for_it()
 """
-
-
-@pytest.fixture
-def scene(store_template18: Template) -> Iterator[Scene]:
-    with store_template18.copy() as url, opened(url) as found:
-        yield found
 
 
 async def live_first_and_catchup_in_another_pass(shop: Shop) -> Mapping[str, Job]:

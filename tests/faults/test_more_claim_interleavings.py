@@ -29,22 +29,18 @@ from tests.faults.scene import (
     finish,
     finish_together,
     hand_back,
-    opened,
     promote,
     queued,
 )  # fmt: skip
 from tests.faults.work_off import to_the_end
-from tests.services.postgres import Template
 from tests.store.engines import change
 from tests.worker.inspection import Inspector, Rules
 from tests.worker.shop import Job, Shop, settling
 
 
-@pytest.fixture
-def scene(store_template18: Template, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+@pytest.fixture(autouse=True)
+def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, "PAGE", 2)
-    with store_template18.copy() as url, opened(url) as found:
-        yield found
 
 
 # -- what there is
