@@ -237,7 +237,9 @@ class HandlerHost:
                 if isinstance(report, Done | Declined):
                     ended.append(by_key.pop(key))
                 if isinstance(report, Declined):
-                    self.found[function_of(ended[-1])] = report.reason
+                    name = function_of(ended[-1])
+                    if name not in self.hangs:  # which says more
+                        self.found[name] = report.reason
                     has_declined = True
         if has_declined:
             self._landlord.host_has_looked()

@@ -206,7 +206,8 @@ class HandlerHosts:
                 self._found[name] = said[-1]
         there = {name for host in fresh for name in host.found if host.has(name)}
         for host in fresh:  # what nobody has is declined by whoever gets it
-            host.misses = frozenset(name for name in there | host.seeks if not host.has(name))
+            soon = host.seeks - host.hangs  # who hangs may never come: whoever waits for it is to be told so
+            host.misses = frozenset(name for name in there | soon if not host.has(name))
 
     # -- work for the hosts
 
