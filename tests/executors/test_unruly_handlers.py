@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,83 @@ def test_after_such_a_crash_each_suspect_runs_alone_until_it_has_come_back() -> 
             hosts.start([assignment(python("sleeps"), 15, payload={"seconds": 0.01})])
             slept = json.loads((await heard.end_of(15)).result_json or "")
             assert slept == f"slept in {await pid_of(hosts, heard, 16)}"  # innocent, and among the others again
+
+    asyncio.run(scenario())
+
+
+_CRASHES = "import os\ndef work(): os._exit(7)"
+
+
+def test_a_suspect_runs_alone_although_its_import_takes_long(tmp_path: Path) -> None:
+    """A host is ready before the import of a slow one is over. It waits for that one, and does not decline it."""
+    slow = PythonTarget("shop_that_hangs:work")
+    config = ExecutorConfig(handlers=(SUBJECTS, "shop_that_hangs"), grace_s=0.3)
+
+    async def scenario(go_on: Callable[[], None]) -> None:
+        async with handler_hosts("sleeps", config=config, path=tmp_path) as (hosts, heard):
+            go_on()
+            await hosts.learn([slow])
+            hosts.start([assignment(python("sleeps"), 1), assignment(slow, 2)])
+            await heard.ends(2)
+            hosts.start([assignment(slow, 3)])
+            while not any(host.is_ready for host in hosts._singles):
+                await asyncio.sleep(0.01)
+            go_on()
+            await heard.until(lambda: (3, 1) not in hosts.running())
+            outcome = heard.done[3, 1].outcome
+            assert isinstance(outcome, Failed)  # and nobody else
+            assert outcome.error.code == "host_died"
+
+    with module_that_hangs(tmp_path, work=_CRASHES) as go_on:
+        asyncio.run(scenario(go_on))
+
+
+def test_a_suspect_that_did_not_start_is_a_suspect_still(tmp_path: Path) -> None:
+    """Who was declined has not come back. The next attempt gets a host that looks again."""
+    slow = PythonTarget("shop_that_hangs:work")
+    config = ExecutorConfig(handlers=(SUBJECTS, "shop_that_hangs"), grace_s=0.3)
+
+    async def scenario(go_on: Callable[[], None]) -> None:
+        async with handler_hosts("sleeps", "pid_of", config=config, path=tmp_path) as (hosts, heard):
+            hosts._settings = replace(hosts._settings, start_ms=3_000)
+            go_on()
+            await hosts.learn([slow])
+            hosts.start([assignment(python("sleeps"), 1), assignment(slow, 2)])
+            await heard.ends(2)
+            hosts.start([assignment(slow, 3)])
+            await heard.declined(3)
+            (tmp_path / "shop_that_hangs.py").write_text(_CRASHES)
+            hosts.start([assignment(python("pid_of"), 4), assignment(slow, 3, attempt=2)])
+            outcome = (await heard.end_of(3, 2)).outcome
+            assert isinstance(outcome, Failed)
+            assert (await heard.end_of(4)).outcome == Succeeded()
+
+    with module_that_hangs(tmp_path, work=_CRASHES) as go_on:
+        asyncio.run(scenario(go_on))
+
+
+def test_who_can_only_be_imported_once_is_no_suspect_for_ever(tmp_path: Path) -> None:
+    """As one that opens a port in its import: a host of its own cannot have it while another one has."""
+    (tmp_path / "shop_for_one.py").write_text(
+        "import os, pathlib\n"
+        f"mine = pathlib.Path({str(tmp_path / 'taken')!r})\n"
+        "if mine.exists() and pathlib.Path('/proc', mine.read_text()).exists(): raise OSError('it is taken')\n"
+        "mine.write_text(str(os.getpid()))\n"
+        "def work(ctx): return ctx.cancelled.wait(ctx.payload['seconds']) or os.getpid()\n"
+    )
+    one = PythonTarget("shop_for_one:work")
+    config = ExecutorConfig(handlers=("shop_for_one", SUBJECTS), grace_s=0.3)
+
+    async def scenario() -> None:
+        async with handler_hosts("vanishes", "pid_of", config=config, path=tmp_path) as (hosts, heard):
+            await hosts.learn([one])
+            hosts.start([assignment(one, 1, payload={"seconds": 3600}), assignment(python("vanishes"), 2)])
+            await heard.ends(2)
+            common = await pid_of(hosts, heard, 3)
+            while not hosts._fresh()[0].has(one.function):
+                await asyncio.sleep(0.01)
+            hosts.start([assignment(one, 4, payload={"seconds": 0})])
+            assert (await heard.end_of(4)).result_json == str(common)
 
     asyncio.run(scenario())
 

@@ -28,7 +28,7 @@ from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.flights import Flight
 from fleetcron.executors.handler_host import Found, HandlerHost, HostSettings, function_of
 from fleetcron.executors.programs import Programs
-from fleetcron.executors.reports import Done, Outbox, Report, Tell
+from fleetcron.executors.reports import Declined, Done, Outbox, Report, Tell
 from fleetcron.executors.verdicts import stopped
 from fleetcron.model.outcome import Cancelled, Fault, Lost, Outcome
 from fleetcron.model.target import PythonTarget, Target
@@ -208,18 +208,24 @@ class HandlerHosts:
         for host in fresh:  # what nobody has is declined by whoever gets it
             soon = host.seeks - host.hangs  # who hangs may never come: whoever waits for it is to be told so
             host.misses = frozenset(name for name in there | soon if not host.has(name))
+        for host in self._fresh(single=True):
+            host.misses = frozenset(host.seeks - host.hangs)
+            # Some can be imported only once, as one that opens a port: waiting for a host of its own, it never runs.
+            self._suspects -= {name for name in there & host.found.keys() if not host.has(name)}
 
     # -- work for the hosts
 
     def _feed(self) -> None:
-        if self._suspects:
+        if self._suspects or self._suspected:
             self._sort_out()
         self._feed_from(self._queue, is_single=False)
         self._feed_from(self._suspected, is_single=True)
 
     def _sort_out(self) -> None:
-        for _ in range(len(self._queue)):
-            assignment = self._queue.popleft()
+        waiting = [*self._suspected, *self._queue]
+        self._suspected.clear()
+        self._queue.clear()
+        for assignment in waiting:
             is_suspect = assignment.target.function in self._suspects  # type: ignore[union-attr]
             (self._suspected if is_suspect else self._queue).append(assignment)
 
@@ -270,8 +276,10 @@ class HandlerHosts:
             self._mute.difference_update(map(function_of, ended))
         if host in self._singles:
             self._suspects.difference_update(map(function_of, ended))
-            if not self._suspects and not self._suspected:
-                for single in list(self._singles):
+            if any(isinstance(report, Declined) for report in reports):
+                host.retire("it lacks a function: the next one may find it")
+            if not self._suspects:
+                for single in self._fresh(single=True):
                     single.retire("there are no suspects any more")
         self._feed()
 
