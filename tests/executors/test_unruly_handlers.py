@@ -12,7 +12,7 @@ from fleetcron.config import ExecutorConfig
 from fleetcron.model.outcome import Failed, Fault, Lost, Succeeded, TimedOut
 from fleetcron.model.target import PythonTarget
 from tests.executors.processes import alive
-from tests.executors.stage import SUBJECTS, assignment, handler_hosts, module_that_hangs, pid_of, python
+from tests.executors.stage import SUBJECTS, all_at_once, assignment, handler_hosts, module_that_hangs, pid_of, python
 
 
 @pytest.mark.parametrize("name", ["cleans_up", "sleeps_in_a_thread", "spins"])
@@ -292,6 +292,42 @@ def test_who_can_only_be_imported_once_is_no_suspect_for_ever(tmp_path: Path) ->
                 await asyncio.sleep(0.01)
             hosts.start([assignment(one, 4, payload={"seconds": 0})])
             assert (await heard.end_of(4)).result_json == str(common)
+
+    asyncio.run(scenario())
+
+
+def test_all_suspects_run_at_the_same_time_each_in_a_process_of_its_own(tmp_path: Path) -> None:
+    """One crash makes a suspect of whoever was there. They hold their slots: they run in them, and do not queue up."""
+    (tmp_path / "meeting").mkdir()
+
+    async def scenario() -> None:
+        async with handler_hosts("meets_all", "vanishes", slots=9) as (hosts, heard):
+            alone = {"parties": 99, "place": str(tmp_path)}
+            hosts.start([assignment(python("meets_all"), 20, payload=alone), assignment(python("vanishes"), 21)])
+            await heard.ends(2)
+            hosts.start(all_at_once(8, tmp_path / "meeting"))
+            ends = await heard.ends(10)
+            assert len({ends[at, 1].result_json for at in range(8)}) == 8
+            while hosts._singles:  # nobody needs them any more
+                await asyncio.sleep(0.01)
+
+    asyncio.run(scenario())
+
+
+def test_there_is_an_end_to_hosts_for_suspects_and_who_gets_none_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a slot and a lease it can wait, and others may have room for it."""
+    monkeypatch.setattr("fleetcron.executors.handler_hosts._SINGLES", 2)
+
+    async def scenario() -> None:
+        async with handler_hosts("sleeps", "vanishes", "noop") as (hosts, heard):
+            hosts.start([assignment(python("sleeps"), 1), assignment(python("vanishes"), 2)])
+            await heard.ends(2)
+            hosts.start([assignment(python("sleeps"), at) for at in (3, 4, 5)])
+            reason = "was in a host that ended and has to run alone; all 2 hosts for that are busy"
+            assert await heard.declined(5) == f"{SUBJECTS}:sleeps {reason}"
+            assert hosts.running() == {(3, 1), (4, 1)}
+            hosts.start([assignment(python("noop"), 6)])
+            assert (await heard.end_of(6)).outcome == Succeeded()
 
     asyncio.run(scenario())
 

@@ -4,7 +4,7 @@ Nothing of a user's code is imported into this process.
 
 When a host crashes with several functions in it, nobody knows which one it was. All of them are suspects then, and each
 runs alone, in a host for one, until it has come back once. So a function that crashes does it to itself the next time,
-and the innocent lose one attempt and not all of them.
+and the innocent lose one attempt and not all of them. A host for one imports only that one, and goes after it.
 
 A function that did not stop, so that its host has to be killed, is a suspect too: its next attempt takes nobody along.
 If the host did not even answer, who it was is less sure. One that holds the interpreter lets the timeouts of others run
@@ -17,7 +17,7 @@ since it imported them is replaced: only a new process can see the new code.
 
 import asyncio
 import dataclasses
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
@@ -34,7 +34,8 @@ from fleetcron.model.outcome import Cancelled, Fault, Lost, Outcome
 from fleetcron.model.target import PythonTarget, Target
 
 _LONGEST_PAUSE_S: Final = 30.0
-_SINGLES: Final = 4  # hosts for one suspect at most
+_SINGLES: Final = 32  # hosts for one suspect at most: 20 MB each, and what its function imports
+_STARTING: Final = 4  # of them at the same time: a crash in a large pool is not to take the processor from the others
 _SOON: Final = 2  # failed starts whose pauses whoever looks for a function sits out: a second, then two
 
 
@@ -70,7 +71,7 @@ class HandlerHosts:
         self._outbox = Outbox(tell)
         self._loop = asyncio.get_running_loop()
         self._hosts: list[HandlerHost] = []  # the retired ones too, until they are gone
-        self._singles: set[HandlerHost] = set()  # those of them that are for one suspect at a time
+        self._singles: dict[HandlerHost, str] = {}  # those of them that are for one suspect, and for which
         self._queue: deque[Assignment] = deque()
         self._suspected: deque[Assignment] = deque()  # waits for a host of its own
         self._suspects: set[str] = set()
@@ -183,8 +184,7 @@ class HandlerHosts:
         if fresh:
             others = [host for host in fresh if host not in asked]
             return min(others, key=lambda host: len(host.flights.by_key), default=None)
-        can_start = self._pause is None and not self._is_closing and len(asked) <= self._most
-        return self._new_host() if can_start else None
+        return self._new_host() if self._may_start and len(asked) <= self._most else None
 
     def _spread(self) -> None:
         """What one host has found, the others look for too. Nobody waits for it."""
@@ -218,21 +218,22 @@ class HandlerHosts:
     def _feed(self) -> None:
         if self._suspects or self._suspected:
             self._sort_out()
-        self._feed_from(self._queue, is_single=False)
-        self._feed_from(self._suspected, is_single=True)
+        self._feed_hosts()
+        if self._suspected or self._singles:
+            self._feed_singles()
 
     def _sort_out(self) -> None:
         waiting = [*self._suspected, *self._queue]
         self._suspected.clear()
         self._queue.clear()
         for assignment in waiting:
-            is_suspect = assignment.target.function in self._suspects  # type: ignore[union-attr]
-            (self._suspected if is_suspect else self._queue).append(assignment)
+            (self._suspected if _function(assignment) in self._suspects else self._queue).append(assignment)
 
-    def _feed_from(self, queue: deque[Assignment], *, is_single: bool) -> None:
+    def _feed_hosts(self) -> None:
+        queue = self._queue
         if not queue:
             return
-        fresh = self._fresh(single=is_single)
+        fresh = self._fresh()
         ready = [host for host in fresh if host.is_ready]
         share = -(-len(queue) // max(1, len(ready)))
         while queue and ready:
@@ -244,28 +245,56 @@ class HandlerHosts:
                 host.feed(some)
             else:
                 ready.remove(host)
-        if self._pause is None and not self._is_closing:
+        if self._may_start and len(fresh) < self._most:
             coming = sum(host.room for host in fresh if not host.is_ready)
-            are_busy = all(host.flights.by_key for host in fresh)
-            most = _SINGLES if is_single else self._most
-            if len(fresh) < most and (len(queue) > coming or (are_busy and not is_single)):
-                self._new_host(is_single=is_single)
+            if len(queue) > coming or all(host.flights.by_key for host in fresh):
+                self._new_host()
 
-    def _new_host(self, *, is_single: bool = False) -> HandlerHost | None:
-        names = {*named(self._config.handlers), *filter(self._is_known, self._found)} - self._fatal
+    def _feed_singles(self) -> None:
+        for host, name in list(self._singles.items()):
+            if host.is_ready and host.room > 0 and not host.misses:
+                one = next((each for each in self._suspected if _function(each) == name), None)
+                if one is None:
+                    host.retire(f"nobody waits to run {name} alone any more")
+                else:
+                    self._suspected.remove(one)
+                    host.feed([one])
+        coming = Counter(name for host, name in self._singles.items() if host.room > 0)
+        for one in list(self._suspected):
+            name = _function(one)
+            if coming[name] > 0:
+                coming[name] -= 1
+            elif sum(bool(host.flights.by_key) for host in self._singles) >= _SINGLES:
+                # They may be busy for hours, and here nothing has a timeout, but a slot and a lease.
+                self._suspected.remove(one)
+                why = f"was in a host that ended and has to run alone; all {_SINGLES} hosts for that are busy"
+                self._outbox.put(Declined(*one.key, f"{name} {why}"))
+            elif self._may_start and len(self._singles) < _SINGLES and self._starting < _STARTING:
+                self._new_host(alone=name)
+
+    @property
+    def _may_start(self) -> bool:
+        return self._pause is None and not self._is_closing
+
+    @property
+    def _starting(self) -> int:
+        return sum(not host.is_ready and not host.is_retired for host in self._singles)
+
+    def _new_host(self, *, alone: str | None = None) -> HandlerHost | None:
+        settings = self._settings
+        names = {*named(self._config.handlers), *filter(self._is_known, self._found)}
         if self._failed_starts:  # what was imported may be what ended the last one
             names.clear()
-        if is_single:
-            names |= self._suspects
-        settings = dataclasses.replace(self._settings, slots=1) if is_single else self._settings
+        if alone is not None:
+            names, settings = {alone}, dataclasses.replace(settings, slots=1)
         try:
-            host = HandlerHost(self._programs, settings, sorted(names), self._clock, self)
+            host = HandlerHost(self._programs, settings, sorted(names - self._fatal), self._clock, self)
         except OSError as error:
             self._could_not_start(f"no room for another process: {error.strerror}")
             return None
         self._hosts.append(host)
-        if is_single:
-            self._singles.add(host)
+        if alone is not None:
+            self._singles[host] = alone
         return host
 
     # -- what becomes of a host
@@ -278,9 +307,6 @@ class HandlerHosts:
             self._suspects.difference_update(map(function_of, ended))
             if any(isinstance(report, Declined) for report in reports):
                 host.retire("it lacks a function: the next one may find it")
-            if not self._suspects:
-                for single in self._fresh(single=True):
-                    single.retire("there are no suspects any more")
         self._feed()
 
     def host_is_ready(self) -> None:
@@ -303,7 +329,7 @@ class HandlerHosts:
 
     def host_ended(self, host: HandlerHost, reason: str, suspects: Set[str], doubted: Set[str]) -> None:
         self._hosts.remove(host)
-        self._singles.discard(host)
+        self._singles.pop(host, None)
         self._suspects |= suspects | (doubted & self._mute)
         self._mute |= doubted
         # Where something ran, that may have ended it: an import is believed to have done it when it happens again.
@@ -346,6 +372,10 @@ class HandlerHosts:
         self._outbox.put(Done(assignment.run_id, assignment.attempt, outcome, now_ms, now_ms))
 
 
+def _function(assignment: Assignment) -> str:
+    return assignment.target.function  # type: ignore[union-attr]
+
+
 def _taken(queue: deque[Assignment], most: int, misses: Set[str]) -> list[Assignment]:
     """The first ones that are not missed; the others stay in their order."""
     if not misses:
@@ -353,7 +383,7 @@ def _taken(queue: deque[Assignment], most: int, misses: Set[str]) -> list[Assign
     taken: list[Assignment] = []
     for _ in range(len(queue)):
         one = queue.popleft()
-        if len(taken) < most and one.target.function not in misses:  # type: ignore[union-attr]
+        if len(taken) < most and _function(one) not in misses:
             taken.append(one)
         else:
             queue.append(one)
