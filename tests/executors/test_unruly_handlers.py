@@ -378,8 +378,9 @@ def test_an_import_beside_a_crash_is_looked_for_again(tmp_path: Path) -> None:
                 await asyncio.sleep(0)
             hosts.start([assignment(python("vanishes"), 1)])
             assert isinstance((await heard.end_of(1)).outcome, Lost)  # nobody knows yet
-            go_on()
-            await learning
+            while not learning.done():  # alone first, and then where it is to run
+                go_on()
+                await asyncio.sleep(0.01)
             assert hosts.why_not(target) is None
             hosts.start([assignment(target, 2)])
             assert (await heard.end_of(2)).outcome == Succeeded()
@@ -400,6 +401,76 @@ def test_an_import_that_ends_busy_hosts_is_believed_to_do_it_the_second_time() -
             assert isinstance((await heard.end_of(1)).outcome, Lost)  # and not its fault
             hosts.start([assignment(python("noop"), 2)])
             assert (await heard.end_of(2)).outcome == Succeeded()
+
+    asyncio.run(scenario())
+
+
+def test_a_module_that_ends_its_process_does_it_to_others_once(tmp_path: Path) -> None:
+    """It is looked for again and again, as its new code may be better: where nothing runs, until it is."""
+    module = tmp_path / "shop_that_dies.py"
+    module.write_text("import os\nos._exit(9)\n")
+    dies, beside = PythonTarget("shop_that_dies:f"), PythonTarget("shop_that_dies:g")
+    config = ExecutorConfig(handlers=(SUBJECTS, "shop_that_dies"), grace_s=0.3, patience_s=0.5)
+
+    async def scenario() -> None:
+        async with handler_hosts("sleeps", "cleans_up", "noop", config=config, path=tmp_path) as (hosts, heard):
+            hosts.start([assignment(python("sleeps"), 1)])
+            await hosts.learn([dies])
+            assert isinstance((await heard.end_of(1)).outcome, Lost)
+            hosts.start([assignment(python("cleans_up"), 2), assignment(python("noop"), 3)])
+            await heard.end_of(3)
+            for target in (dies, beside, dies):
+                await hosts.learn([target])
+                assert hosts.why_not(target) == "the handler host ended while it was imported"
+            module.write_text("def f(): pass\n")
+            await hosts.learn([dies])
+            hosts.start([assignment(dies, 4)])
+            assert (await heard.end_of(4)).outcome == Succeeded()
+            assert hosts.running() == {(2, 1)}  # which nobody has hurt
+
+    asyncio.run(scenario())
+
+
+def test_a_module_that_is_harmless_only_when_it_is_alone_is_not_tried_for_ever(tmp_path: Path) -> None:
+    (tmp_path / "shop_alone.py").write_text(f"import os, sys\nif {SUBJECTS!r} in sys.modules: os._exit(9)\n")
+    target = PythonTarget("shop_alone:work")
+    config = ExecutorConfig(handlers=(SUBJECTS, "shop_alone"), grace_s=0.3, patience_s=0.5)
+
+    async def scenario() -> None:
+        async with handler_hosts("cleans_up", "noop", config=config, path=tmp_path) as (hosts, heard):
+            for run_id in range(4):  # in hosts with and without work
+                await hosts.learn([target])
+                hosts.start([assignment(python("noop"), run_id)])
+                assert (await heard.end_of(run_id)).outcome == Succeeded()
+            hosts.start([assignment(python("cleans_up"), 10)])
+            await hosts.learn([target])
+            assert hosts.why_not(target) == "the handler host ended while it was imported"
+            assert hosts.running() == {(10, 1)}
+
+    asyncio.run(scenario())
+
+
+def test_a_suspect_whose_new_code_ends_its_process_is_unknown_until_it_is_better(tmp_path: Path) -> None:
+    """Its own host dies of it before it is ready. That is no reason to start no others."""
+    module = tmp_path / "shop_of_today.py"
+    module.write_text(_CRASHES)
+    target = PythonTarget("shop_of_today:work")
+    config = ExecutorConfig(handlers=(SUBJECTS, "shop_of_today"), grace_s=0.3)
+
+    async def scenario() -> None:
+        async with handler_hosts("sleeps", config=config, path=tmp_path) as (hosts, heard):
+            await hosts.learn([target])
+            hosts.start([assignment(python("sleeps"), 1), assignment(target, 2)])
+            await heard.ends(2)
+            module.write_text("import os\nos._exit(9)\n")
+            hosts.start([assignment(target, 3)])
+            await heard.declined(3)
+            assert hosts._pause is None
+            assert hosts.why_not(target) == "the handler host ended while it was imported"
+            module.write_text("def work(): pass\n")
+            await hosts.learn([target])
+            hosts.start([assignment(target, 3, attempt=2)])
+            assert (await heard.end_of(3, 2)).outcome == Succeeded()
 
     asyncio.run(scenario())
 
