@@ -62,11 +62,13 @@ def all_at_once(parties: int, place: Path) -> list[Assignment]:
 
 
 @contextmanager
-def module_that_hangs(place: Path, name: str = "shop_that_hangs") -> Iterator[Callable[[], None]]:
+def module_that_hangs(
+    place: Path, name: str = "shop_that_hangs", work: str = "def work(): pass"
+) -> Iterator[Callable[[], None]]:
     """With a function `work`. Its import reads from a pipe, and goes on when the function that this gives is called."""
     pipe = place / f"{name}.pipe"
     os.mkfifo(pipe)
-    (place / f"{name}.py").write_text(f"with open({str(pipe)!r}) as pipe: pipe.readline()\ndef work(): pass\n")
+    (place / f"{name}.py").write_text(f"with open({str(pipe)!r}) as pipe: pipe.readline()\n{work}\n")
     end = os.open(pipe, os.O_RDWR)
 
     def go_on() -> None:

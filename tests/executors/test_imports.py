@@ -163,6 +163,32 @@ def test_an_import_that_hangs_for_too_long_is_an_unknown_handler(tmp_path: Path)
         asyncio.run(scenario(go_on))
 
 
+def test_a_run_whose_import_hangs_in_the_next_host_is_declined(tmp_path: Path) -> None:
+    """The function was there, its host has ended, and the code of now hangs: its run does not wait for ever."""
+    config, [hangs, *_] = shop(tmp_path, SUBJECTS, "shop_that_hangs")
+    (tmp_path / "shop_that_hangs.py").write_text("def work(): pass\n")
+
+    async def scenario() -> None:
+        async with handler_hosts("vanishes", config=config, path=tmp_path) as (hosts, heard):
+            hosts._settings = replace(hosts._settings, start_ms=3_000)
+            await hosts.learn([hangs])
+            assert hosts.knows(hangs)
+            with module_that_hangs(tmp_path) as go_on:
+                hosts.start([assignment(python("vanishes"), 1)])
+                await heard.end_of(1)
+                hosts.start([assignment(hangs, 2)])
+                assert "is not loaded here" in await heard.declined(2)
+                assert hosts.running() == set()
+                assert hosts.why_not(hangs) == "its import was not over within 3 s"
+                go_on()
+                while not hosts.knows(hangs):
+                    await asyncio.sleep(0.01)
+                hosts.start([assignment(hangs, 3)])
+                assert (await heard.end_of(3)).outcome == Succeeded()
+
+    asyncio.run(scenario())
+
+
 def test_modules_that_import_each_other_are_not_begun_at_once(tmp_path: Path) -> None:
     """In two threads each would hold what the other needs, and Python gives one of them half a module."""
     (tmp_path / "ring_a.py").write_text("import time\ntime.sleep(0.2)\ndef a(): pass\nfrom ring_b import b\n")

@@ -99,71 +99,6 @@ def test_a_regular_expression_that_holds_the_interpreter_does_not_hold_the_worke
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("name", ["hogs", "waits_in_c"])
-def test_who_had_to_be_killed_with_its_host_runs_alone_from_then_on(name: str) -> None:
-    """S1-26: what does not stop hurts its neighbours once. Its next attempt is killed alone, however often."""
-
-    async def scenario() -> None:
-        async with handler_hosts(name, "sleeps", "pid_of", silence_s=0.5, patience_s=0.3) as (hosts, heard):
-            await pid_of(hosts, heard, 9)
-            hosts.start([assignment(python("sleeps"), 1), assignment(python(name), 2, timeout_s=0.1)])
-            assert isinstance((await heard.end_of(2)).outcome, TimedOut)
-            assert isinstance((await heard.end_of(1)).outcome, Lost)
-            hosts.start([assignment(python("sleeps"), 10)])
-            old = await pid_of(hosts, heard, 11)
-            for run_id in (20, 21):
-                hosts.start([assignment(python(name), run_id, timeout_s=0.1)])
-                assert await pid_of(hosts, heard, 30 + run_id) == old  # beside it
-                assert isinstance((await heard.end_of(run_id)).outcome, TimedOut)
-            assert await pid_of(hosts, heard, 12) == old
-            assert hosts.running() == {(10, 1)}  # which nobody has hurt
-
-    asyncio.run(scenario())
-
-
-def test_a_function_runs_alone_as_soon_as_one_of_its_attempts_does_not_stop() -> None:
-    """The host of that one lives on for as long as its neighbours are waited for."""
-
-    async def scenario() -> None:
-        async with handler_hosts("waits_in_c", "sleeps", "pid_of", patience_s=30) as (hosts, heard):
-            await pid_of(hosts, heard, 9)
-            hosts.start([assignment(python("sleeps"), 1), assignment(python("waits_in_c"), 2, timeout_s=0.1)])
-            while not hosts._suspects:
-                await asyncio.sleep(0.01)
-            hosts.start([assignment(python("waits_in_c"), 3, timeout_s=0.1)])
-            new = await pid_of(hosts, heard, 10)
-            assert isinstance((await heard.end_of(3)).outcome, TimedOut)
-            assert await pid_of(hosts, heard, 11) == new
-            assert hosts.running() == {(1, 1), (2, 1)}
-
-    asyncio.run(scenario())
-
-
-def test_who_holds_the_interpreter_is_found_although_others_time_out_before_it() -> None:
-    """Of two hosts that did not answer, it was in both."""
-
-    async def scenario() -> None:
-        subjects = ("hogs", "sleeps", "sleeps_in_a_thread", "pid_of")
-        async with handler_hosts(*subjects, silence_s=0.5, patience_s=0.3) as (hosts, heard):
-            for at, name in enumerate(("sleeps", "sleeps_in_a_thread")):
-                await pid_of(hosts, heard, at)
-                hosts.start([assignment(python("hogs"), 10 + at), assignment(python(name), 20 + at, timeout_s=0.1)])
-                assert isinstance((await heard.end_of(20 + at)).outcome, TimedOut)
-                assert isinstance((await heard.end_of(10 + at)).outcome, Lost)
-            hosts.start([assignment(python("hogs"), 12)])
-            new = await pid_of(hosts, heard, 30)
-            for at, name in enumerate(("sleeps", "sleeps_in_a_thread")):  # alone, and then among the others again
-                hosts.start([assignment(python(name), 40 + at, payload={"seconds": 0.01})])
-                slept = json.loads((await heard.end_of(40 + at)).result_json or "")
-                assert slept != f"slept in {new}"
-                hosts.start([assignment(python(name), 50 + at, payload={"seconds": 0.01})])
-                slept = json.loads((await heard.end_of(50 + at)).result_json or "")
-                assert slept == f"slept in {new}"
-            assert hosts.running() == {(12, 1)}
-
-    asyncio.run(scenario())
-
-
 def test_a_crash_is_a_fault_of_whoever_was_alone_and_the_worker_goes_on() -> None:
     async def scenario() -> None:
         async with handler_hosts("crashes", "pid_of") as (hosts, heard):
@@ -190,30 +125,6 @@ def test_a_crash_among_others_is_nobodys_fault() -> None:
                     "its handler host ended: exit code 7",
                 )
             assert hosts.running() == set()
-
-    asyncio.run(scenario())
-
-
-def test_after_such_a_crash_each_suspect_runs_alone_until_it_has_come_back() -> None:
-    """So the second crash tells who it is, and costs nobody else anything."""
-
-    async def scenario() -> None:
-        async with handler_hosts("vanishes", "sleeps", "pid_of", "noop") as (hosts, heard):
-            await pid_of(hosts, heard, 9)
-            hosts.start([assignment(python(name), at) for at, name in enumerate(("sleeps", "vanishes", "sleeps"))])
-            await heard.ends(4)
-            hosts.start([assignment(python("sleeps"), 10), assignment(python("vanishes"), 11)])
-            hosts.start([assignment(python("sleeps"), 12, payload={"seconds": 0.01}), assignment(python("noop"), 13)])
-            guilty = (await heard.end_of(11)).outcome
-            assert isinstance(guilty, Failed)
-            assert guilty.error.code == "host_died"
-            slept = json.loads((await heard.end_of(12)).result_json or "")
-            assert (await heard.end_of(13)).outcome == Succeeded()
-            assert hosts.running() == {(10, 1)}  # which nobody has hurt
-            assert slept != f"slept in {await pid_of(hosts, heard, 14)}"
-            hosts.start([assignment(python("sleeps"), 15, payload={"seconds": 0.01})])
-            slept = json.loads((await heard.end_of(15)).result_json or "")
-            assert slept == f"slept in {await pid_of(hosts, heard, 16)}"  # innocent, and among the others again
 
     asyncio.run(scenario())
 
@@ -264,8 +175,9 @@ def test_an_import_beside_a_crash_is_looked_for_again(tmp_path: Path) -> None:
                 await asyncio.sleep(0)
             hosts.start([assignment(python("vanishes"), 1)])
             assert isinstance((await heard.end_of(1)).outcome, Lost)  # nobody knows yet
-            go_on()
-            await learning
+            while not learning.done():  # alone first, and then where it is to run
+                go_on()
+                await asyncio.sleep(0.01)
             assert hosts.why_not(target) is None
             hosts.start([assignment(target, 2)])
             assert (await heard.end_of(2)).outcome == Succeeded()
@@ -286,6 +198,51 @@ def test_an_import_that_ends_busy_hosts_is_believed_to_do_it_the_second_time() -
             assert isinstance((await heard.end_of(1)).outcome, Lost)  # and not its fault
             hosts.start([assignment(python("noop"), 2)])
             assert (await heard.end_of(2)).outcome == Succeeded()
+
+    asyncio.run(scenario())
+
+
+def test_a_module_that_ends_its_process_does_it_to_others_once(tmp_path: Path) -> None:
+    """It is looked for again and again, as its new code may be better: where nothing runs, until it is."""
+    module = tmp_path / "shop_that_dies.py"
+    module.write_text("import os\nos._exit(9)\n")
+    dies, beside = PythonTarget("shop_that_dies:f"), PythonTarget("shop_that_dies:g")
+    config = ExecutorConfig(handlers=(SUBJECTS, "shop_that_dies"), grace_s=0.3, patience_s=0.5)
+
+    async def scenario() -> None:
+        async with handler_hosts("sleeps", "cleans_up", "noop", config=config, path=tmp_path) as (hosts, heard):
+            hosts.start([assignment(python("sleeps"), 1)])
+            await hosts.learn([dies])
+            assert isinstance((await heard.end_of(1)).outcome, Lost)
+            hosts.start([assignment(python("cleans_up"), 2), assignment(python("noop"), 3)])
+            await heard.end_of(3)
+            for target in (dies, beside, dies):
+                await hosts.learn([target])
+                assert hosts.why_not(target) == "the handler host ended while it was imported"
+            module.write_text("def f(): pass\n")
+            await hosts.learn([dies])
+            hosts.start([assignment(dies, 4)])
+            assert (await heard.end_of(4)).outcome == Succeeded()
+            assert hosts.running() == {(2, 1)}  # which nobody has hurt
+
+    asyncio.run(scenario())
+
+
+def test_a_module_that_is_harmless_only_when_it_is_alone_is_not_tried_for_ever(tmp_path: Path) -> None:
+    (tmp_path / "shop_alone.py").write_text(f"import os, sys\nif {SUBJECTS!r} in sys.modules: os._exit(9)\n")
+    target = PythonTarget("shop_alone:work")
+    config = ExecutorConfig(handlers=(SUBJECTS, "shop_alone"), grace_s=0.3, patience_s=0.5)
+
+    async def scenario() -> None:
+        async with handler_hosts("cleans_up", "noop", config=config, path=tmp_path) as (hosts, heard):
+            for run_id in range(4):  # in hosts with and without work
+                await hosts.learn([target])
+                hosts.start([assignment(python("noop"), run_id)])
+                assert (await heard.end_of(run_id)).outcome == Succeeded()
+            hosts.start([assignment(python("cleans_up"), 10)])
+            await hosts.learn([target])
+            assert hosts.why_not(target) == "the handler host ended while it was imported"
+            assert hosts.running() == {(10, 1)}
 
     asyncio.run(scenario())
 

@@ -54,7 +54,7 @@ class Landlord(Protocol):
     """Who is told what becomes of a host."""
 
     def host_told(self, host: "HandlerHost", reports: Sequence[Report], ended: Sequence[Flight]) -> None:
-        """`ended`: those that it let go by itself."""
+        """`ended`: those that have come back. Who was declined has not: it never went."""
 
     def host_is_ready(self) -> None: ...
 
@@ -234,11 +234,13 @@ class HandlerHost:
             key = report[:2]
             if key in by_key:
                 known.append(report)
-                if isinstance(report, Done | Declined):
+                if isinstance(report, Done):
                     ended.append(by_key.pop(key))
-                if isinstance(report, Declined):
-                    self.found[function_of(ended[-1])] = report.reason
+                elif isinstance(report, Declined):
                     has_declined = True
+                    name = function_of(by_key.pop(key))
+                    if name not in self.hangs:  # which says more
+                        self.found[name] = report.reason
         if has_declined:
             self._landlord.host_has_looked()
         if known:

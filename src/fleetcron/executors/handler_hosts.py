@@ -4,7 +4,7 @@ Nothing of a user's code is imported into this process.
 
 When a host crashes with several functions in it, nobody knows which one it was. All of them are suspects then, and each
 runs alone, in a host for one, until it has come back once. So a function that crashes does it to itself the next time,
-and the innocent lose one attempt and not all of them.
+and the innocent lose one attempt and not all of them. A host for one imports only that one, and goes after it.
 
 A function that did not stop, so that its host has to be killed, is a suspect too: its next attempt takes nobody along.
 If the host did not even answer, who it was is less sure. One that holds the interpreter lets the timeouts of others run
@@ -13,28 +13,35 @@ out before its own. So whoever was in two such hosts, one after the other, is a 
 Hosts may know different things: one was started before new code came, one could not import what another could. What
 one of them has is there, and each is given only what it has. A host that lacks a function and whose files have changed
 since it imported them is replaced: only a new process can see the new code.
+
+A module may end the process that imports it. It is looked for again now and then, as it may be better by now, but only
+in a host on trial, which has nothing to lose. When it has survived the import, the others may have the module too.
 """
 
 import asyncio
 import dataclasses
-from collections import deque
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
 from fleetcron.clock import Clock
 from fleetcron.config import ExecutorConfig
-from fleetcron.executors.allowed import is_allowed, named, not_allowed
+from fleetcron.executors.allowed import is_allowed, module_of, named, not_allowed
 from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.flights import Flight
 from fleetcron.executors.handler_host import Found, HandlerHost, HostSettings, function_of
 from fleetcron.executors.programs import Programs
-from fleetcron.executors.reports import Done, Outbox, Report, Tell
+from fleetcron.executors.reports import Declined, Done, Outbox, Report, Tell
 from fleetcron.executors.verdicts import stopped
+from fleetcron.executors.waiting import Waiting, wanted
 from fleetcron.model.outcome import Cancelled, Fault, Lost, Outcome
 from fleetcron.model.target import PythonTarget, Target
 
 _LONGEST_PAUSE_S: Final = 30.0
-_SINGLES: Final = 4  # hosts for one suspect at most
+_SINGLES: Final = 32  # hosts for one suspect at most: 20 MB each, and what its function imports
+_STARTING: Final = 4  # of them at the same time: a crash in a large pool is not to take the processor from the others
+_ACQUITTALS: Final = 2  # a module may be harmless alone and not beside others: how often it is believed to be
+_ENDED: Final = "the handler host ended while it was imported"
 _SOON: Final = 2  # failed starts whose pauses whoever looks for a function sits out: a second, then two
 
 
@@ -70,14 +77,15 @@ class HandlerHosts:
         self._outbox = Outbox(tell)
         self._loop = asyncio.get_running_loop()
         self._hosts: list[HandlerHost] = []  # the retired ones too, until they are gone
-        self._singles: set[HandlerHost] = set()  # those of them that are for one suspect at a time
-        self._queue: deque[Assignment] = deque()
-        self._suspected: deque[Assignment] = deque()  # waits for a host of its own
+        self._singles: dict[HandlerHost, str] = {}  # those of them that are for one suspect, and for which
+        self._trials: dict[HandlerHost, str] = {}  # and those in which nothing runs, for a module that may end it
+        self._waiting = Waiting()
         self._suspects: set[str] = set()
         self._mute: set[str] = set()  # was in a host that did not answer and was killed, and has not come back since
         self._found: Found = {}
         self._fatal: set[str] = set()  # their import has ended a host: not to be tried on the others
         self._doubted: set[str] = set()  # it may have been their import, or what ran in the host just then
+        self._acquitted: Counter[str] = Counter()  # modules: how often on trial, since they were elsewhere
         self._failed_starts = 0
         self._why_no_host = ""
         self._pause: asyncio.TimerHandle | None = None
@@ -106,7 +114,7 @@ class HandlerHosts:
         return self._found.get(target.function, nobody)
 
     def start(self, assignments: Sequence[Assignment]) -> None:
-        self._queue.extend(assignments)
+        self._waiting.queue.extend(assignments)
         self._feed()
 
     def cancel(self, run_id: int, attempt: int, reason: str, grace_s: float | None = None) -> None:
@@ -115,16 +123,13 @@ class HandlerHosts:
             if key in host.flights.by_key:
                 host.ask(key, "cancel", reason, None if grace_s is None else round(grace_s * 1000))
                 return
-        for queue in (self._queue, self._suspected):
-            for waiting in queue:
-                if waiting.key == key:
-                    queue.remove(waiting)
-                    self._not_started(waiting, Cancelled(reason))
-                    return
+        waiting = self._waiting.withdraw(key)
+        if waiting is not None:
+            self._not_started(waiting, Cancelled(reason))
 
     def running(self) -> set[Key]:
         flying = {key for host in self._hosts for key in host.flights.by_key}
-        return flying | {waiting.key for waiting in (*self._queue, *self._suspected)} | self._outbox.ending()
+        return flying | self._waiting.keys() | self._outbox.ending()
 
     async def close(self, grace_s: float) -> None:
         self._is_closing = True
@@ -132,8 +137,7 @@ class HandlerHosts:
             self._pause.cancel()
         self._rested.set()
         reason = "the worker was stopped"
-        for queue in (self._queue, self._suspected):
-            self._empty_out(queue, stopped("closing", 0, reason))
+        self._give_up(stopped("closing", 0, reason))
         for host in list(self._hosts):
             host.hurry()
             for key in list(host.flights.by_key):
@@ -154,19 +158,47 @@ class HandlerHosts:
         asked: set[HandlerHost] = set()
         # one after the other: an import that ends its process is not to end them all
         while not self._is_known(name):
-            host = self._to_ask(asked)
+            is_trial = self._is_doubtful(name)
+            host = self._on_trial(name) if is_trial else self._to_ask(asked)
             if host is None:
                 if not self._is_worth_a_pause(name):
                     return
                 await self._rested.wait()
                 continue
-            asked.add(host)
             await asyncio.shield(host.search(name))
-            if name in host.died_of & self._fatal:
-                self._found[name] = "the handler host ended while it was imported"
+            if name in host.died_of & self._fatal or (is_trial and name not in host.found):
+                self._found[name] = _ENDED
                 return
-            if host.has_ended:  # of something else, as far as anybody knows
-                asked.remove(host)
+            if is_trial and not self._is_acquitted(name, host):
+                self._found[name] = host.found[name]
+                return
+            if not is_trial and not host.has_ended:  # or it ended of something else, as far as anybody knows
+                asked.add(host)
+                if name in host.found and name not in host.hangs:
+                    del self._acquitted[module_of(name)]
+
+    def _is_doubtful(self, name: str) -> bool:
+        return module_of(name) in map(module_of, self._fatal | self._doubted)
+
+    def _on_trial(self, name: str) -> HandlerHost | None:
+        if self._acquitted[module_of(name)] >= _ACQUITTALS:
+            return None
+        for host, module in self._trials.items():
+            if module == module_of(name) and not host.is_retired:
+                return host
+        return self._new_host(trial=name) if self._may_start else None
+
+    def _is_acquitted(self, name: str, trial: HandlerHost) -> bool:
+        """An import that hangs may end its host yet. The host is kept: when it is over, the next who asks sees it."""
+        if name in trial.hangs:
+            return False
+        module = module_of(name)
+        self._acquitted[module] += self._is_doubtful(name)  # others may have waited for the same
+        for names in (self._fatal, self._doubted):
+            names -= {one for one in names if module_of(one) == module}
+        if not trial.seeks:
+            trial.retire("the import was harmless")
+        return True
 
     def _is_worth_a_pause(self, name: str) -> bool:
         """Whoever is not known when it was looked for is not looked for again for a while, also not the innocent."""
@@ -175,7 +207,8 @@ class HandlerHosts:
 
     def _fresh(self, *, single: bool = False) -> list[HandlerHost]:
         """Those that may get something new, also when they are ready. The newest is the last."""
-        return [host for host in self._hosts if not host.is_retired and (host in self._singles) is single]
+        fresh = (host for host in self._hosts if not host.is_retired and host not in self._trials)
+        return [host for host in fresh if (host in self._singles) is single]
 
     def _to_ask(self, asked: Set[HandlerHost]) -> HandlerHost | None:
         """Whoever has least to lose; a new one if there is none. None if all were asked."""
@@ -183,8 +216,7 @@ class HandlerHosts:
         if fresh:
             others = [host for host in fresh if host not in asked]
             return min(others, key=lambda host: len(host.flights.by_key), default=None)
-        can_start = self._pause is None and not self._is_closing and len(asked) <= self._most
-        return self._new_host() if can_start else None
+        return self._new_host() if self._may_start and len(asked) <= self._most else None
 
     def _spread(self) -> None:
         """What one host has found, the others look for too. Nobody waits for it."""
@@ -206,59 +238,91 @@ class HandlerHosts:
                 self._found[name] = said[-1]
         there = {name for host in fresh for name in host.found if host.has(name)}
         for host in fresh:  # what nobody has is declined by whoever gets it
-            host.misses = frozenset(name for name in there | host.seeks if not host.has(name))
+            soon = host.seeks - host.hangs  # who hangs may never come: whoever waits for it is to be told so
+            host.misses = frozenset(name for name in there | soon if not host.has(name))
+        for host in self._fresh(single=True):
+            host.misses = frozenset(host.seeks - host.hangs)
+            # Some can be imported only once, as one that opens a port: waiting for a host of its own, it never runs.
+            self._suspects -= {name for name in there & host.found.keys() if not host.has(name)}
 
     # -- work for the hosts
 
     def _feed(self) -> None:
-        if self._suspects:
-            self._sort_out()
-        self._feed_from(self._queue, is_single=False)
-        self._feed_from(self._suspected, is_single=True)
+        suspected = self._waiting.suspected
+        if self._suspects or suspected:
+            self._waiting.sort_out(self._suspects)
+        self._feed_hosts()
+        if suspected or self._singles:
+            self._feed_singles()
 
-    def _sort_out(self) -> None:
-        for _ in range(len(self._queue)):
-            assignment = self._queue.popleft()
-            is_suspect = assignment.target.function in self._suspects  # type: ignore[union-attr]
-            (self._suspected if is_suspect else self._queue).append(assignment)
-
-    def _feed_from(self, queue: deque[Assignment], *, is_single: bool) -> None:
+    def _feed_hosts(self) -> None:
+        queue = self._waiting.queue
         if not queue:
             return
-        fresh = self._fresh(single=is_single)
+        fresh = self._fresh()
         ready = [host for host in fresh if host.is_ready]
         share = -(-len(queue) // max(1, len(ready)))
         while queue and ready:
             host = max(ready, key=lambda one: one.room)
             if host.room <= 0:
                 break
-            some = _taken(queue, min(host.room, share), host.misses)
+            some = self._waiting.take(min(host.room, share), host.misses)
             if some:
                 host.feed(some)
             else:
                 ready.remove(host)
-        if self._pause is None and not self._is_closing:
+        if self._may_start and len(fresh) < self._most:
             coming = sum(host.room for host in fresh if not host.is_ready)
-            are_busy = all(host.flights.by_key for host in fresh)
-            most = _SINGLES if is_single else self._most
-            if len(fresh) < most and (len(queue) > coming or (are_busy and not is_single)):
-                self._new_host(is_single=is_single)
+            if len(queue) > coming or all(host.flights.by_key for host in fresh):
+                self._new_host()
 
-    def _new_host(self, *, is_single: bool = False) -> HandlerHost | None:
-        names = {*named(self._config.handlers), *filter(self._is_known, self._found)} - self._fatal
+    def _feed_singles(self) -> None:
+        for host, name in list(self._singles.items()):
+            if host.is_ready and host.room > 0 and not host.misses:
+                one = self._waiting.take_suspect(name)
+                if one is None:
+                    host.retire(f"nobody waits to run {name} alone any more")
+                else:
+                    host.feed([one])
+        coming = Counter(name for host, name in self._singles.items() if host.room > 0)
+        for one in list(self._waiting.suspected):
+            name = wanted(one)
+            if coming[name] > 0:
+                coming[name] -= 1
+            elif sum(bool(host.flights.by_key) for host in self._singles) >= _SINGLES:
+                # They may be busy for hours, and here nothing has a timeout, but a slot and a lease.
+                self._waiting.withdraw(one.key)
+                why = f"was in a host that ended and has to run alone; all {_SINGLES} hosts for that are busy"
+                self._outbox.put(Declined(*one.key, f"{name} {why}"))
+            elif self._may_start and len(self._singles) < _SINGLES and self._starting < _STARTING:
+                self._new_host(alone=name)
+
+    @property
+    def _may_start(self) -> bool:
+        return self._pause is None and not self._is_closing
+
+    @property
+    def _starting(self) -> int:
+        return sum(not host.is_ready and not host.is_retired for host in self._singles)
+
+    def _new_host(self, *, alone: str | None = None, trial: str | None = None) -> HandlerHost | None:
+        settings = self._settings
+        names = {*named(self._config.handlers), *filter(self._is_known, self._found)}
         if self._failed_starts:  # what was imported may be what ended the last one
             names.clear()
-        if is_single:
-            names |= self._suspects
-        settings = dataclasses.replace(self._settings, slots=1) if is_single else self._settings
+        if alone is not None:
+            names, settings = {alone}, dataclasses.replace(settings, slots=1)
+        names = names - self._fatal if trial is None else {trial}
         try:
             host = HandlerHost(self._programs, settings, sorted(names), self._clock, self)
         except OSError as error:
             self._could_not_start(f"no room for another process: {error.strerror}")
             return None
         self._hosts.append(host)
-        if is_single:
-            self._singles.add(host)
+        if alone is not None:
+            self._singles[host] = alone
+        if trial is not None:
+            self._trials[host] = module_of(trial)
         return host
 
     # -- what becomes of a host
@@ -269,9 +333,8 @@ class HandlerHosts:
             self._mute.difference_update(map(function_of, ended))
         if host in self._singles:
             self._suspects.difference_update(map(function_of, ended))
-            if not self._suspects and not self._suspected:
-                for single in list(self._singles):
-                    single.retire("there are no suspects any more")
+            if any(isinstance(report, Declined) for report in reports):
+                host.retire("it lacks a function: the next one may find it")
         self._feed()
 
     def host_is_ready(self) -> None:
@@ -294,14 +357,17 @@ class HandlerHosts:
 
     def host_ended(self, host: HandlerHost, reason: str, suspects: Set[str], doubted: Set[str]) -> None:
         self._hosts.remove(host)
-        self._singles.discard(host)
+        is_single, is_trial = self._singles.pop(host, None) is not None, self._trials.pop(host, None) is not None
         self._suspects |= suspects | (doubted & self._mute)
         self._mute |= doubted
         # Where something ran, that may have ended it: an import is believed to have done it when it happens again.
-        self._fatal |= host.died_of & self._doubted if host.was_at_work else host.died_of
+        again = {name for name in host.died_of if name in self._doubted or self._acquitted[module_of(name)]}
+        self._fatal |= again if host.was_at_work else host.died_of
         self._doubted |= host.died_of
+        self._found |= dict.fromkeys(host.died_of & self._fatal, _ENDED)  # unless another host has it
         self._reckon()
-        if not host.is_ready and not self._is_closing:
+        is_explained = is_trial or (is_single and bool(host.died_of))  # others can be started as before
+        if not host.is_ready and not self._is_closing and not is_explained:
             self._could_not_start(reason)
         if not self._hosts and self._is_closing:
             self._empty.set()
@@ -319,33 +385,17 @@ class HandlerHosts:
         self._pause = self._loop.call_later(pause_s, self._try_again)
         self._rested.clear()
         if not any(host.is_ready and not host.is_retired for host in self._hosts):
-            fault = Fault("host_start_failed", self._why_no_host)
-            for queue in (self._queue, self._suspected):
-                self._empty_out(queue, Lost(fault))
+            self._give_up(Lost(Fault("host_start_failed", self._why_no_host)))
 
     def _try_again(self) -> None:
         self._pause = None
         self._rested.set()
         self._feed()
 
-    def _empty_out(self, queue: deque[Assignment], outcome: Outcome) -> None:
-        while queue:
-            self._not_started(queue.popleft(), outcome)
+    def _give_up(self, outcome: Outcome) -> None:
+        for one in self._waiting.withdraw_all():
+            self._not_started(one, outcome)
 
     def _not_started(self, assignment: Assignment, outcome: Outcome) -> None:
         now_ms = self._clock.monotonic_ms()
         self._outbox.put(Done(assignment.run_id, assignment.attempt, outcome, now_ms, now_ms))
-
-
-def _taken(queue: deque[Assignment], most: int, misses: Set[str]) -> list[Assignment]:
-    """The first ones that are not missed; the others stay in their order."""
-    if not misses:
-        return [queue.popleft() for _ in range(min(most, len(queue)))]
-    taken: list[Assignment] = []
-    for _ in range(len(queue)):
-        one = queue.popleft()
-        if len(taken) < most and one.target.function not in misses:  # type: ignore[union-attr]
-            taken.append(one)
-        else:
-            queue.append(one)
-    return taken
