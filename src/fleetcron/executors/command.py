@@ -116,8 +116,7 @@ class Commands:
             self._empty.set()
         if end is None:
             now_ms = self._clock.monotonic_ms()
-            fault = Fault("supervisor_died", "the supervisor of the command was killed")
-            self._outbox.put(Done(*key, Lost(fault), running.started_ms, now_ms))
+            self._outbox.put(Done(*key, _cut_short(running, now_ms), running.started_ms, now_ms))
             return
         outcome = _outcome(running, end)
         result = _RESULT if outcome is SUCCEEDED else None
@@ -161,6 +160,16 @@ def _outcome(running: _Running, end: End) -> Outcome:
         number = signal.SIGKILL if code is None else -code
         return Failed(Fault(f"signal_{number}", _said(f"ended by {signal_name(number)}", end["tail"])))
     return Failed(Fault(f"exit_{code}", _said(f"exit code {code}", end["tail"])))
+
+
+def _cut_short(running: _Running, now_ms: int) -> Outcome:
+    """Its supervisor was killed, and it too. We do that ourselves with one that does not answer when it must."""
+    timeout_ms = running.assignment.timeout_ms
+    if running.why is not None:
+        return stopped(running.why, timeout_ms, running.reason)
+    if now_ms - running.started_ms >= timeout_ms:
+        return stopped("timeout", timeout_ms, "")
+    return Lost(Fault("supervisor_died", "the supervisor of the command was killed"))
 
 
 def _said(text: str, tail: str) -> str:

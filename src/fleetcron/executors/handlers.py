@@ -58,6 +58,8 @@ class Handlers:
             self._found[name] = _handler(name, self._import(name))
         except UnknownHandler as unknown:
             return str(unknown)
+        except BaseException as error:  # what is in a module may do anything too, when it is only looked at
+            return f"{name} cannot be used: {_said(error)}"
         return None
 
     def _import(self, name: str) -> Callable[..., Any]:
@@ -70,8 +72,7 @@ class Handlers:
                 importlib.invalidate_caches()  # it may have come since somebody looked for it
             found: Any = importlib.import_module(module_name)
         except BaseException as error:  # a module may do anything, also sys.exit
-            said = limited(str(error), 500)
-            raise UnknownHandler(f"{module_name} cannot be imported: {name_of(type(error))}: {said}") from error
+            raise UnknownHandler(f"{module_name} cannot be imported: {_said(error)}") from error
         for part in path.split("."):
             found = getattr(found, part, None)
         if not callable(found):
@@ -79,6 +80,14 @@ class Handlers:
         if ":" not in entry and not is_within(str(getattr(found, "__module__", "")), entry):
             raise UnknownHandler(f"{path} is not written in {entry}; allow {name} by its own name")
         return found  # type: ignore[no-any-return]
+
+
+def _said(error: BaseException) -> str:
+    kind = name_of(type(error))
+    try:
+        return f"{kind}: {limited(str(error), 500)}"
+    except BaseException:  # its text is somebody's code as well
+        return f"{kind} (its text cannot be shown)"
 
 
 def _handler(name: str, function: Callable[..., Any]) -> Handler:

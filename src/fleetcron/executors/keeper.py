@@ -4,9 +4,14 @@ A fork of this small process with one thread costs a millisecond or two; startin
 would cost fifty. It is also the last net: should a supervisor be killed, its orphans come here and are ended here. It
 ends with its worker, and ends everything before.
 
-The worker sends a packet for each supervisor, with the supervisor's end of their socket and, if the program is to get a
-socket of its own, that one too. If there is no room for a process, or for the sockets, it says so there, in the
-supervisor's place: ["full", end].
+The worker sends a packet for each supervisor, "+" and its number, with the supervisor's end of their socket and, if the
+program is to get a socket of its own, that one too. If there is no room for a process, or for the sockets, it says so
+there, in the supervisor's place: ["full", end].
+
+While a program begins, its supervisor waits for it and hears nobody; only a SIGKILL ends that. If its file or its
+folder is on a share that does not answer, somebody else has to keep the time. "-" and a number: kill all that is below
+that supervisor, which then goes on and tells how it ended. "!": kill the supervisor too, because no signal reaches what
+is below it. "~": until when programs may go on, as the supervisors hear it.
 """
 
 import errno
@@ -16,6 +21,7 @@ import select
 import signal
 import socket
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -27,12 +33,14 @@ from fleetcron.executors.supervisor import Supervisor, no_room
 
 _AGAIN_MS: Final = 20
 _ROUNDS: Final = 4000 // _AGAIN_MS
+_LATE_MS: Final = 1000  # after which we do what a supervisor should have done
 
 
 class Keeper:
     def __init__(self, worker: socket.socket) -> None:
         self._worker = worker
-        self._supervisors: set[int] = set()
+        self._supervisors: dict[int, int] = {}  # their numbers, by process
+        self._switch_ms: int | None = None  # when the worker counts as dead
         self._is_over = False
         self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._wake = wake
@@ -45,18 +53,33 @@ class Keeper:
         poll.register(self._woken, select.POLLIN)
         poll.register(self._worker, select.POLLIN)
         while not self._is_over:
-            ready = dict(poll.poll(_AGAIN_MS if self._end_orphans() else None))
+            wait_ms = self._left_ms()
+            if self._end_orphans():
+                wait_ms = _AGAIN_MS if wait_ms is None else min(wait_ms, _AGAIN_MS)
+            ready = dict(poll.poll(wait_ms))
             if self._woken in ready:
                 self._drain()
             if self._worker.fileno() in ready:
                 self._listen()
+            elif self._left_ms() == 0:  # and no later moment waits to be heard
+                self._end_what_is_overdue()
         self._end_all()
 
     def _listen(self) -> None:
-        data, given, flags, _ = socket.recv_fds(self._worker, 1, 2)
-        if not data:
-            self._is_over = True
-            return
+        data, given, flags, _ = socket.recv_fds(self._worker, 32, 2)
+        word, number = data[:1], int(data[1:] or 0)
+        match word:
+            case b"+":
+                self._make_supervisor(number, given, flags)
+            case b"-" | b"!":
+                for pid in [pid for pid, each in self._supervisors.items() if each == number]:
+                    send_to_all([*descendants(pid), *([pid] if word == b"!" else [])], signal.SIGKILL)
+            case b"~":
+                self._switch_ms = number + _LATE_MS
+            case _:
+                self._is_over = True
+
+    def _make_supervisor(self, number: int, given: list[int], flags: int) -> None:
         keeper = os.getpid()
         try:
             if flags & socket.MSG_CTRUNC:  # some of them are lost
@@ -64,7 +87,7 @@ class Keeper:
             pid = os.fork()
             if not pid:
                 self._become_supervisor(keeper, given)
-            self._supervisors.add(pid)
+            self._supervisors[pid] = number
         except OSError as error:  # its program is not started, and all the others go on
             full = framed(["full", dict(no_room(error, SystemClock().monotonic_ms()))])
             with suppress(OSError):  # the worker is gone, or has given it up
@@ -92,8 +115,21 @@ class Keeper:
     def _end_orphans(self) -> bool:
         """A supervisor that ends by itself leaves none."""
         ended, _ = reap()
-        self._supervisors -= set(ended)
+        self._forget(ended)
         return bool(ended) and self._kill_orphans()
+
+    def _left_ms(self) -> int | None:
+        return None if self._switch_ms is None else max(0, self._switch_ms - SystemClock().monotonic_ms())
+
+    def _end_what_is_overdue(self) -> None:
+        """Each supervisor that hears has done it already."""
+        for pid in self._supervisors:
+            send_to_all(descendants(pid), signal.SIGKILL)
+        self._switch_ms = SystemClock().monotonic_ms() + _LATE_MS
+
+    def _forget(self, ended: Iterable[int]) -> None:
+        for pid in ended:
+            self._supervisors.pop(pid, None)
 
     def _kill_orphans(self) -> bool:
         orphans = [pid for pid in children_of(os.getpid()) if pid not in self._supervisors]
@@ -108,7 +144,7 @@ class Keeper:
             ended, is_last = reap()
             if is_last:
                 return
-            self._supervisors -= set(ended)
+            self._forget(ended)
             self._kill_orphans()
             if turn == _ROUNDS:  # it takes them two seconds at most, unless something is very wrong
                 send_to_all(sorted(self._supervisors), signal.SIGKILL)

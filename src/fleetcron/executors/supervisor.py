@@ -11,8 +11,11 @@ worker says until when programs may go on, on the steady clock, which all proces
 moment the supervisor kills everything, whoever is asleep. Handler hosts are programs like all others, so that this one
 switch is enough. A worker that is awake stops its work before that moment, with more consideration.
 
-From the worker: ["run", order], ["stop", id, grace in ms or null], ["until", ms]. To the worker: ["log", chunks],
-["done", end].
+While a program begins (its folder, its file, exec) this process stands still. A fork that does not wait would cost two
+to four times as much for every program, so it is the keeper that ends a beginning without an end.
+
+From the worker: ["run", order], ["stop", id, grace in ms or null], ["until", ms]. To the worker: ["begun"] from a
+program that lasts, ["log", chunks], ["done", end].
 """
 
 import errno
@@ -31,6 +34,7 @@ from fleetcron.executors.process_tree import descendants, reap, send_to_all
 
 _READ: Final = 64 * 1024
 _SOON_MS: Final = 200  # how long a line may wait for company
+_LASTS_MS: Final = 500  # what ends sooner has its end to say that it has begun
 _AGAIN_MS: Final = 20  # between two rounds of killing: what was forked meanwhile comes next
 _PATIENCE_MS: Final = 2000  # with processes that cannot be killed, such as those of another user
 
@@ -101,7 +105,10 @@ class Supervisor:
         except (OSError, ValueError) as error:
             return _not_started(error, order, started_ms)
         try:
-            return _Watch(self, order, program, reading, started_ms).until_all_are_gone()
+            watch = _Watch(self, order, program, reading, started_ms)
+            if self.now_ms() > started_ms + _SOON_MS:
+                watch.catch_up()
+            return watch.until_all_are_gone()
         finally:
             os.close(reading)
 
@@ -153,23 +160,25 @@ class Supervisor:
         return reading in ready
 
     def _listen(self) -> None:
+        """All that was said: of several moments until when programs may go on, only the last one counts."""
         try:
-            data = self._worker.recv(_READ)
-            words = self._frames.feed(data)
+            while data := self._worker.recv(_READ):
+                for word in self._frames.feed(data):
+                    self._obey(word)
+            self.doomed = True
         except BlockingIOError:
             return
         except (OSError, BrokenFrames):
-            data, words = b"", []
-        for word in words:
-            match word:
-                case ["run", order]:
-                    self._orders.append(order)
-                case ["stop", order_id, grace_ms]:
-                    self.asked[order_id] = grace_ms
-                case ["until", int(until_ms)]:
-                    self.until_ms = until_ms
-        if not data:
             self.doomed = True
+
+    def _obey(self, word: list[Any]) -> None:
+        match word:
+            case ["run", order]:
+                self._orders.append(order)
+            case ["stop", order_id, grace_ms]:
+                self.asked[order_id] = grace_ms
+            case ["until", int(until_ms)]:
+                self.until_ms = until_ms
 
     def tell(self, word: list[Any]) -> None:
         """Never waits. What is not taken at once is kept, and a program's output is limited."""
@@ -201,6 +210,7 @@ class _Watch:
         self._reading: int | None = reading
         self._started_ms = started_ms
         self._deadline_ms = None if order["timeout_ms"] is None else started_ms + order["timeout_ms"]
+        self._begun_ms: int | None = supervisor.now_ms() + _LASTS_MS  # when to say so
         self._output = Output()
         self._pass_on_ms: int | None = None  # when the lines that wait for company have waited enough
         self._code: int | None = None  # of the program, once it has ended
@@ -210,6 +220,11 @@ class _Watch:
         self._timed_out = self._was_asked = self._is_overdue = False
         self._term_ms: int | None = None  # when they were asked to end
 
+    def catch_up(self) -> None:
+        """It began late. What came due meanwhile goes before how it ended: it may have been killed because of that."""
+        self._supervisor.wait(None, 0)
+        self._end_what_must_end(self._supervisor.now_ms())
+
     def until_all_are_gone(self) -> End:
         while True:
             now_ms = self._supervisor.now_ms()
@@ -217,6 +232,7 @@ class _Watch:
             if self._childless or self._is_hopeless(now_ms):
                 break
             self._end_what_must_end(now_ms)
+            self._say_it_has_begun(now_ms)
             self._pass_on(now_ms)
             if self._supervisor.wait(self._reading, self._next_ms(now_ms)):
                 self._read()
@@ -267,8 +283,13 @@ class _Watch:
             self._killed_ms = self._killed_ms or now_ms
             send_to_all(descendants(os.getpid()), signal.SIGKILL)
 
+    def _say_it_has_begun(self, now_ms: int) -> None:
+        if self._begun_ms is not None and (now_ms >= self._begun_ms or self._term_ms is not None):
+            self._begun_ms = None
+            self._supervisor.tell(["begun"])
+
     def _next_ms(self, now_ms: int) -> int | None:
-        moments = [self._pass_on_ms]
+        moments = [self._pass_on_ms, self._begun_ms]
         if self._kill_ms is None or now_ms < self._kill_ms:
             moments.append(self._supervisor.until_ms)
         if self._kill_ms is None:

@@ -9,6 +9,7 @@ become the same variable, and one of them would get at the secrets of the other.
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final
 
 from fleetcron.model.tenant import DEFAULT_TENANT
@@ -29,8 +30,8 @@ class Vault:
     def read(self, tenant: str, name: str) -> str:
         """The secret, without the newline at the end of its file."""
         for path in self._paths(tenant, name):
-            if path.is_file():
-                return _content(path, name)
+            if (content := _content(path, name)) is not None:
+                return content
         if tenant == DEFAULT_TENANT and (value := self._environment.get(variable_of(name))):
             return value
         raise SecretMissing(f"this worker has no secret {name} of the tenant {tenant}: {self._advice(tenant, name)}")
@@ -60,11 +61,18 @@ def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith(PREFIX)}
 
 
-def _content(path: Path, name: str) -> str:
+def _content(path: Path, name: str) -> str | None:
+    """None: there is no such file, and the next place is asked. One that may be there and cannot be read (the folder of
+    another user, a share that does not answer) is an error: the next place could have an older secret."""
     try:
-        if path.stat().st_size > LARGEST:
+        about = path.stat()
+        if not S_ISREG(about.st_mode):
+            return None
+        if about.st_size > LARGEST:
             raise SecretMissing(f"the secret {name} is larger than {LARGEST // 1024} KiB: {path}")
         text = path.read_text("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except OSError as error:
         raise SecretMissing(f"the secret {name} cannot be read: {path}: {error.strerror}") from None
     except UnicodeDecodeError:  # its text would show some of the bytes

@@ -8,6 +8,7 @@ from fleetcron.executors.executor import Executor
 from fleetcron.executors.mask import Mask
 from fleetcron.executors.reports import Declined, Done, Outbox, Report, Tell
 from fleetcron.executors.vault import SecretMissing, Vault
+from fleetcron.executors.verdicts import name_of
 from fleetcron.model.outcome import Failed, Fault
 from fleetcron.model.secret import names_in, put_in
 from fleetcron.model.target import Target
@@ -47,18 +48,27 @@ class WithSecrets:
         self._outbox.flush()
 
     def _complete(self, given: Assignment) -> Assignment | None:
-        names = names_in(given.target, given.payload)
-        if not names:
-            return given
+        """None if its secrets cannot be put in, for whatever reason: it has failed, and the others of its batch have
+        not. Of an error that is not our own only the kind is told, as its text may have a secret in it."""
         try:
+            names = names_in(given.target, given.payload)
+            if not names:
+                return given
             secrets = {name: self._vault.read(given.tenant, name) for name in sorted(names)}
+            target, payload = put_in(given.target, given.payload, secrets)
+            mask = Mask(secrets.values())
         except SecretMissing as error:
-            now_ms = self._clock.monotonic_ms()
-            self._outbox.put(Done(*given.key, Failed(Fault("secret_missing", str(error))), now_ms, now_ms))
+            self._refuse(given.key, str(error))
             return None
-        self._masks[given.key] = Mask(secrets.values())
-        target, payload = put_in(given.target, given.payload, secrets)
+        except Exception as error:
+            self._refuse(given.key, f"the secrets of this attempt could not be put in: {name_of(type(error))}")
+            return None
+        self._masks[given.key] = mask
         return given._replace(target=target, payload=payload)
+
+    def _refuse(self, key: Key, why: str) -> None:
+        now_ms = self._clock.monotonic_ms()
+        self._outbox.put(Done(*key, Failed(Fault("secret_missing", why)), now_ms, now_ms))
 
     def _told(self, reports: Sequence[Report]) -> None:
         if self._masks:
