@@ -116,7 +116,11 @@ def test_zombies_write_nothing(siege: Siege, more: bool) -> None:
     """S4-21: they wake with a claim or an end in their hands. Two of them die while they begin anew."""
 
     async def zombie(number: int, step: str, nth: int, then: list[tuple[str, str, int]]) -> None:
-        member = siege.born(f"zombie-{number}", faults=[("stop", step, nth), *then])
+        for again in count():
+            member = siege.born(f"zombie-{number}-{again}", faults=[("stop", step, nth), *then])
+            await until(lambda member=member: not member.alive or member.asleep)
+            if not member.could_not_begin:
+                break
         await falls_asleep(siege, member)
         if then:
             member.send(signal.SIGCONT)
