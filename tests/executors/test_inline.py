@@ -16,6 +16,7 @@ from fleetcron.config import ExecutorConfig
 from fleetcron.executors.context import Context, Retry
 from fleetcron.executors.handlers import Handlers
 from fleetcron.executors.inline import Inline
+from fleetcron.executors.performer import ThreadStopped
 from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Succeeded, TimedOut
 from fleetcron.model.target import CommandTarget, PythonTarget
 from tests.executors.stage import PATIENCE_S, Heard, assignment, module_that_hangs
@@ -177,6 +178,28 @@ def test_who_was_given_up_is_not_missing_to_others() -> None:
             executor.start([assignment(here(plain), at, payload={"answer": at}) for at in (3, 4)])
             assert [(await heard.end_of(at)).result_json for at in (3, 4)] == ["3", "4"]
             free.set()
+
+    asyncio.run(scenario())
+
+
+class TooLate(Exception):
+    """Where its thread is when it is shown, what was thrown into it arrives."""
+
+    def __str__(self) -> str:
+        raise ThreadStopped
+
+
+def stops_too_late(ctx: Context) -> None:
+    ctx.cancelled.wait(60)
+    raise TooLate
+
+
+def test_who_was_cancelled_is_cancelled_however_it_ends() -> None:
+    async def scenario() -> None:
+        async with inline(stops_too_late, grace_s=60) as (executor, heard):
+            executor.start([assignment(here(stops_too_late), 1)])
+            executor.cancel(1, 1, "not needed")
+            assert (await heard.end_of(1)).outcome == Cancelled("not needed")
 
     asyncio.run(scenario())
 

@@ -5,6 +5,7 @@ import json
 import re
 import socket
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -258,10 +259,11 @@ def test_a_snooze_into_the_past_is_a_mistake(seconds: float) -> None:
     assert told.value.seconds == 0.5
 
 
-@pytest.mark.parametrize("after", [timedelta(minutes=5), "60", float("inf"), float("nan")])
+@pytest.mark.parametrize("after", [timedelta(minutes=5), "soon", float("inf"), float("nan")])
 def test_a_retry_takes_seconds(after: Any) -> None:
     with pytest.raises(ValueError, match=r"it takes a number of seconds, such as after=60"):
         Retry("not yet", after=after)
+    assert raised(Retry("not yet", after=Decimal("1.5"))).retry_after_ms == 1_500  # type: ignore[arg-type, union-attr]
     assert raised(Retry("not yet", after=-5)).retry_after_ms == 0  # type: ignore[union-attr]
 
 

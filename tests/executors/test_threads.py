@@ -175,6 +175,40 @@ def test_a_fork_that_comes_back_takes_nothing(begun: Begun) -> None:
     assert seen == list(range(1, 10))
 
 
+def test_one_is_let_go_while_others_leave(begun: Begun) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        for _ in range(10):
+            gate.clear()
+            many = 40
+            meeting = threading.Barrier(many + 1)
+
+            def work(_: int, meeting: threading.Barrier = meeting) -> bool:
+                meeting.wait(60)
+                gate.wait(60)
+                return False
+
+            threads = Threads(many, work)
+            for number in range(many):
+                threads.put(number)
+            await asyncio.to_thread(meeting.wait, 60)
+            mine = [thread.ident for thread in begun() if thread.name == "handler"]
+            gate.set()
+            for ident in mine:
+                threads.let_go(ident or 0)
+            _join_handlers(begun)
+
+    asyncio.run(main())
+    _join(begun)
+
+
+def _join_handlers(begun: Begun) -> None:
+    for thread in begun():
+        if thread.name == "handler":
+            thread.join(60)
+
+
 def test_no_thread_and_no_descriptor_is_left_when_they_are_closed(begun: Begun) -> None:
     def work(done: threading.Event) -> bool:
         done.set()

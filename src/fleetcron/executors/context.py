@@ -27,7 +27,10 @@ class Retry(Exception):
 
 
 def _seconds(after: float) -> float:
-    seconds = float(after) if isinstance(after, int | float) else math.nan
+    try:
+        seconds = float(after)
+    except (TypeError, ValueError, OverflowError):
+        seconds = math.nan
     if not math.isfinite(seconds):
         raise ValueError(f"Retry(after={after!r}): it takes a number of seconds, such as after=60")
     return seconds

@@ -384,7 +384,7 @@ class HandlerHosts:
             self._pause.cancel()
         self._pause = self._loop.call_later(pause_s, self._try_again)
         self._rested.clear()
-        if not any(host.is_ready and not host.is_retired for host in self._hosts):
+        if not any(host.is_ready for host in self._fresh()):
             self._give_up(Lost(Fault("host_start_failed", self._why_no_host)))
 
     def _try_again(self) -> None:

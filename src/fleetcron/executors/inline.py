@@ -136,8 +136,8 @@ class Inline:
                 self._performer.force(key)
             case Phase.STUCK:
                 del self._flights.by_key[key]
-                self._performer.give_up(key)
                 outcome = stopped(why, flight.assignment.timeout_ms, flight.reason)
                 self._outbox.put(Done(*key, outcome, flight.started_ms, self._clock.monotonic_ms()))
                 if not self._flights.by_key:
                     self._empty.set()
+                self._performer.give_up(key)

@@ -228,6 +228,8 @@ def _verdict(playing: Playing, value: object, error: BaseException | None) -> tu
     try:
         return _judged(playing, value, error)
     except BaseException as beyond:
+        if playing.why is not None:  # what was thrown into its thread may arrive as late as here
+            return stopped(playing.why, playing.assignment.timeout_ms, playing.stop.reason or ""), None
         said = "what it returned or raised cannot be looked at"
         return Failed(Fault(name_of(type(beyond)), said, trace_of(beyond))), None
 

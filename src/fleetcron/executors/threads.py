@@ -73,7 +73,9 @@ class Threads(Generic[Item]):
 
     def let_go(self, ident: int) -> None:
         """The thread with this number may never come back from its function: another one may start in its place."""
-        self._alive -= {thread for thread in self._alive if thread.ident == ident}
+        for thread in [*self._alive]:  # a copy: others leave it meanwhile
+            if thread.ident == ident:
+                self._alive.discard(thread)
         self._grow()
 
     def _give(self, item: Item | None) -> None:
