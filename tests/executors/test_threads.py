@@ -152,22 +152,21 @@ def test_no_room_for_a_thread_is_no_end(begun: Begun, monkeypatch: pytest.Monkey
 
 def test_a_fork_that_comes_back_takes_nothing(begun: Begun) -> None:
     """It has the same pipe and a copy of the queue, and must not work for its parent."""
-    children: SimpleQueue[int] = SimpleQueue()
+    ended: SimpleQueue[int] = SimpleQueue()
     seen: list[int] = []
 
     def work(number: int) -> bool:
         if number:
             seen.append(number)
         elif child := os.fork():
-            children.put(child)
-            os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+            ended.put(os.waitpid(child, 0)[1])
         return True
 
     async def main() -> None:
         threads = Threads(1, work)
         for number in range(10):
             threads.put(number)
-        assert os.waitpid(await asyncio.to_thread(children.get, timeout=60), 0)[1] == 0
+        assert await asyncio.to_thread(ended.get, timeout=60) == 0
         threads.close()
 
     asyncio.run(main())
