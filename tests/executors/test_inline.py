@@ -183,9 +183,10 @@ def test_who_was_given_up_is_not_missing_to_others() -> None:
 
 
 class TooLate(Exception):
-    """Where its thread is when it is shown, what was thrown into it arrives."""
+    """What was thrown into its thread arrives when it is looked at."""
 
-    def __str__(self) -> str:
+    @property
+    def __notes__(self) -> list[str]:
         raise ThreadStopped
 
 

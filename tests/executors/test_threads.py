@@ -2,9 +2,10 @@
 
 import asyncio
 import os
+import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from queue import SimpleQueue
 
@@ -174,6 +175,16 @@ def test_a_fork_that_comes_back_takes_nothing(begun: Begun) -> None:
     assert seen == list(range(1, 10))
 
 
+@pytest.fixture
+def restless() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("restless")
 def test_one_is_let_go_while_others_leave(begun: Begun) -> None:
     gate = threading.Event()
 
