@@ -95,7 +95,7 @@ def in_lock_step(runner: asyncio.Runner, postgres_url: str, number: int, example
 @pytest.mark.timeout(600)  # a story that fails is told again and again, until it is short
 def test_both_stores_say_and_keep_the_same(runner: asyncio.Runner, postgres18_url: str) -> None:
     """I12, S4-38: the bounded share."""
-    done = in_lock_step(runner, postgres18_url, 2, 5, STEPS)
+    done = in_lock_step(runner, postgres18_url, 6, 5, STEPS)
     assert [what for what in OFTEN if not done[what]] == []
 
 

@@ -21,7 +21,9 @@ class Score:
     def __str__(self) -> str:
         if self.laws:
             return f"{self.name}: caught by {', '.join(self.laws)} in world {self.worlds} (seed {self.seed})"
-        return f"{self.name}: SURVIVED {self.worlds} worlds: {VARIANTS[self.name].hidden or 'nobody knows why'}"
+        variant = VARIANTS[self.name]
+        why = variant.hidden or (variant.elsewhere and f"only {variant.elsewhere} catches it") or "nobody knows why"
+        return f"{self.name}: SURVIVED {self.worlds} worlds: {why}"
 
 
 def scored(names: Sequence[str], most: int, at_once: int = 1) -> Iterator[Score]:
@@ -49,7 +51,8 @@ def _worlds(name: str, most: int, at_once: int) -> Iterator[Result]:
 
 def wanted_of(name: str, seed: int) -> Wanted:
     variant = VARIANTS[name]
-    return Wanted(seed, MINUTES[variant.kind], only=variant.faults, variant=name, kind=variant.kind)
+    minutes = variant.minutes or MINUTES[variant.kind]
+    return Wanted(seed, minutes, only=variant.faults, variant=name, kind=variant.kind)
 
 
 def clean(score: Score) -> Result:

@@ -711,6 +711,36 @@ async def a_run_expires_at_its_deadline(shop: Shop) -> None:
 
 
 @check
+async def a_run_that_comes_back_too_late_ends_when_it_comes_back(shop: Shop) -> None:
+    """Its worker heard of it after its start deadline (the reply to the claim was lost). Run 2 was due meanwhile, and
+    skipped, because nobody could know that run 1 had not started: so run 1 was there until it came back. One that came
+    back in time is queued."""
+    job, other = Job(1, overlap="skip", deadline_ms=1_000), Job(2, overlap="skip", deadline_ms=1_000)
+    await shop.define(job, other)
+    await shop.plan(job, NOW, NOW + 1_500)
+    await shop.plan(other, NOW + 600)
+    await shop.promote(1_000)
+    await shop.join("n1", p1=5)
+    assert await shop.claimed("n1") == [1, 3]
+    await shop.clock.set(NOW + 1_550)
+    await shop.promote()
+    assert await shop.claimed("n1") == []
+    assert await shop.hand_back("n1", (1, 1), (3, 1)) == Ok(2)
+    first, second, third = await shop.rows("SELECT state, finished_ms, reason FROM runs ORDER BY run_id")
+    assert (second["state"], second["reason"]) == ("skipped", "overlap: run 1 was not finished")
+    assert (first["state"], first["finished_ms"]) == ("expired", NOW + 1_550)
+    assert first["reason"] == "start_deadline: it could not start in time"
+    assert third["state"] == "planned"
+    assert await shop.rows("SELECT * FROM leases") == []
+    assert await shop.gates() == {3: None}
+    assert await shop.hand_back("n1", (1, 1), (3, 1)) == Ok(0)
+    await shop.plan(job, NOW + 2_000)
+    await shop.clock.set(NOW + 2_000)
+    await shop.promote()
+    assert await shop.claimed("n1") == [4]
+
+
+@check
 async def runs_that_are_due_in_a_moment_do_not_hide_one_that_is_due(shop: Shop) -> None:
     """No slot stays idle while something may run: many early runs stand before it in the fair order."""
     early, due = Job(1, overlap="allow", max_running=99), Job(2, overlap="allow", max_running=99)

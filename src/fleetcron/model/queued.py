@@ -271,6 +271,10 @@ class Close(NamedTuple):
     heir: int | None = None
 
 
+def too_late(run_id: int, at_ms: int | None = None) -> Close:
+    return Close(run_id, RunState.EXPIRED, "start_deadline: it could not start in time", at_ms=at_ms)
+
+
 @dataclass(slots=True)
 class Choice:
     claims: list[tuple[int, int]] = field(default_factory=list)  # run and slot of its key

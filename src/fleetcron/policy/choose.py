@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from fleetcron.model.queued import Choice, Close, Facts, Holder, Park, Queued
+from fleetcron.model.queued import Choice, Close, Facts, Holder, Park, Queued, too_late
 from fleetcron.model.states import RunState
 from fleetcron.policy import depends, overlap
 from fleetcron.policy.fairness import order
@@ -132,8 +132,7 @@ class _Chooser:
 
     def _too_late(self, run: Queued) -> None:
         if run.deadline_ms is not None and self.facts.now_ms > run.deadline_ms and run.is_fresh:
-            reason = "start_deadline: it could not start in time"
-            self._close(Close(run.run_id, RunState.EXPIRED, reason, at_ms=run.deadline_ms + 1))
+            self._close(too_late(run.run_id, run.deadline_ms + 1))
 
     def _waits(self, run: Queued) -> Park | None:
         """For upstream jobs or for other ticks. A tick that may be skipped is looked at when it is due, whatever its

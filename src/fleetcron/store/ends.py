@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, TypeAlias, assert_never
 
 from fleetcron.events import Event
 from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Outcome, Snoozed, Succeeded, TimedOut
-from fleetcron.model.queued import Control
+from fleetcron.model.queued import Control, too_late
 from fleetcron.model.states import RunState
 from fleetcron.model.transition import Budget, Transition
 from fleetcron.steps import step
-from fleetcron.store.closing import is_shared, release, release_downstream, release_former, release_keys
+from fleetcron.store.closing import close_runs, is_shared, release, release_downstream, release_former, release_keys
 from fleetcron.store.counting import control_rows
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.events import note_all
@@ -203,7 +203,12 @@ def _return(found: Sequence[Row]) -> Script[None]:
         yield "leases_rest", {"rows": text}
     yield "leases_delete", {"ids": ids(row["run_id"] for row in fresh)}
     [facts] = yield "fleet_now", {}
-    yield from _free(found, fresh, facts["now_ms"])
+    now_ms = facts["now_ms"]
+    yield from _free(found, fresh, now_ms)
+    # It had its place until now, for all that anybody could know: ticks were skipped for it. So it ends now, and not at
+    # its deadline, when somebody looks at it again.
+    late = [row["run_id"] for row in back if row["deadline_ms"] is not None and row["deadline_ms"] < now_ms]
+    yield from close_runs([too_late(run_id) for run_id in late], now_ms)
     yield "notify", {"topic": "work"}
 
 

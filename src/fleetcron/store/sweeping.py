@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetcron.events import Event
-from fleetcron.model.queued import Close
-from fleetcron.model.states import RunState
+from fleetcron.model.queued import too_late
 from fleetcron.steps import step
 from fleetcron.store.closing import close_runs
 from fleetcron.store.engine import Engine, Script
@@ -81,12 +80,7 @@ def _expire(now_ms: int) -> Script[list[int]]:
     for pool in pools:
         yield "work_lock", {"name": f"pool:{pool}"}
     late = (yield "queue_expired", {"now_ms": now_ms, "most": _MOST}) if pools else []
-    why = "start_deadline: it could not start in time"
-    closes = [
-        Close(row["run_id"], RunState.EXPIRED, why, at_ms=row["deadline_ms"] + 1)
-        for row in late
-        if row["pool"] in pools
-    ]
+    closes = [too_late(row["run_id"], row["deadline_ms"] + 1) for row in late if row["pool"] in pools]
     return (yield from close_runs(closes, now_ms))
 
 

@@ -14,4 +14,4 @@ JOIN runs AS r ON r.run_id = l.run_id
 JOIN jobs AS j ON j.job_id = r.job_id
 WHERE l.run_id IN (SELECT value FROM json_each(:ids))
 ON CONFLICT (run_id) DO NOTHING
-RETURNING pool, lane, priority
+RETURNING run_id, pool, lane, priority, CASE WHEN attempt = 0 AND leased = 0 THEN deadline_ms END AS deadline_ms
