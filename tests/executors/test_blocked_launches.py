@@ -27,6 +27,13 @@ from tests.executors.processes import keepers, ours, still_alive
 from tests.executors.stage import PATIENCE_S, assignment, commands, shell
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A supervisor that does not answer is late after half a second, and not after two: each of these tests waits for
+    it."""
+    monkeypatch.setattr(programs, "_LATE_S", 0.5)
+
+
 class Blocked:
     """A program whose start waits."""
 

@@ -144,9 +144,9 @@ def test_an_import_that_hangs_for_too_long_is_an_unknown_handler(tmp_path: Path)
 
     async def scenario(go_on: Callable[[], None]) -> None:
         async with handler_hosts(config=config, path=tmp_path) as (hosts, heard):
-            hosts._settings = replace(hosts._settings, start_ms=3_000)
+            hosts._settings = replace(hosts._settings, start_ms=2_000)
             await hosts.learn([hangs, beside, gone])
-            assert hosts.why_not(hangs) == "its import was not over within 3 s"
+            assert hosts.why_not(hangs) == "its import was not over within 2 s"
             assert hosts.why_not(beside) is None
             assert "cannot be imported: ModuleNotFoundError" in (hosts.why_not(gone) or "")
             await hosts.learn([hangs])  # which is not begun again
@@ -170,7 +170,7 @@ def test_a_run_whose_import_hangs_in_the_next_host_is_declined(tmp_path: Path) -
 
     async def scenario() -> None:
         async with handler_hosts("vanishes", config=config, path=tmp_path) as (hosts, heard):
-            hosts._settings = replace(hosts._settings, start_ms=3_000)
+            hosts._settings = replace(hosts._settings, start_ms=2_000)
             await hosts.learn([hangs])
             assert hosts.knows(hangs)
             with module_that_hangs(tmp_path) as go_on:
@@ -179,7 +179,7 @@ def test_a_run_whose_import_hangs_in_the_next_host_is_declined(tmp_path: Path) -
                 hosts.start([assignment(hangs, 2)])
                 assert "is not loaded here" in await heard.declined(2)
                 assert hosts.running() == set()
-                assert hosts.why_not(hangs) == "its import was not over within 3 s"
+                assert hosts.why_not(hangs) == "its import was not over within 2 s"
                 go_on()
                 while not hosts.knows(hangs):
                     await asyncio.sleep(0.01)

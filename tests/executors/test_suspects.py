@@ -21,7 +21,8 @@ def test_who_had_to_be_killed_with_its_host_runs_alone_from_then_on(name: str) -
     """S1-26: what does not stop hurts its neighbours once. Its next attempt is killed alone, however often."""
 
     async def scenario() -> None:
-        async with handler_hosts(name, "sleeps", "pid_of", silence_s=0.5, patience_s=0.3) as (hosts, heard):
+        subjects = (name, "sleeps", "pid_of")
+        async with handler_hosts(*subjects, silence_s=0.5, patience_s=0.3) as (hosts, heard):
             await pid_of(hosts, heard, 9)
             hosts.start([assignment(python("sleeps"), 1), assignment(python(name), 2, timeout_s=0.1)])
             assert isinstance((await heard.end_of(2)).outcome, TimedOut)
@@ -136,7 +137,7 @@ def test_a_suspect_that_did_not_start_is_a_suspect_still(tmp_path: Path) -> None
 
     async def scenario(go_on: Callable[[], None]) -> None:
         async with handler_hosts("sleeps", "pid_of", config=config, path=tmp_path) as (hosts, heard):
-            hosts._settings = replace(hosts._settings, start_ms=3_000)
+            hosts._settings = replace(hosts._settings, start_ms=2_000)
             go_on()
             await hosts.learn([slow])
             hosts.start([assignment(python("sleeps"), 1), assignment(slow, 2)])

@@ -1,6 +1,7 @@
 """Python functions that do not stop, hold the interpreter, crash, babble or cannot be imported."""
 
 import asyncio
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -81,7 +82,7 @@ def test_a_regular_expression_that_holds_the_interpreter_does_not_hold_the_worke
     async def scenario() -> None:
         async with handler_hosts("hogs", "pid_of", silence_s=0.5, patience_s=0) as (hosts, heard):
             old = await pid_of(hosts, heard, 10)
-            hosts.start([assignment(python("hogs"), 1, timeout_s=2)])
+            hosts.start([assignment(python("hogs"), 1, timeout_s=1.5)])
             new, caught = None, 20
             while new is None:  # what came too early waits with it
                 try:
@@ -277,3 +278,31 @@ def test_a_host_that_cannot_start_is_said_and_not_tried_in_a_loop() -> None:
             assert hosts._hosts == []
 
     asyncio.run(scenario())
+
+
+def test_a_host_on_trial_takes_no_work_so_what_waits_is_told_that_there_is_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is ready, and its import hangs. The machine has no room for another process."""
+    slow = PythonTarget("shop_that_hangs:work")
+    config = ExecutorConfig(handlers=(SUBJECTS, "shop_that_hangs"), grace_s=0.3)
+
+    def no_room(*_: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    async def scenario() -> None:
+        async with handler_hosts(config=config, path=tmp_path) as (hosts, heard):
+            hosts._doubted.add(slow.function)
+            looking = asyncio.create_task(hosts.learn([slow]))
+            while not any(host.is_ready for host in hosts._trials):
+                await asyncio.sleep(0.01)
+            with monkeypatch.context() as machine:
+                machine.setattr("fleetcron.executors.handler_hosts.HandlerHost", no_room)
+                hosts.start([assignment(python("noop"), 1)])
+                outcome = (await heard.end_of(1)).outcome
+            why = "the handler host could not be started: no room for another process: Resource temporarily unavailable"
+            assert outcome == Lost(Fault("host_start_failed", why))
+            looking.cancel()
+
+    with module_that_hangs(tmp_path):
+        asyncio.run(scenario())

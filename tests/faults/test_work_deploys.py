@@ -8,9 +8,10 @@ from fleetcron.model.target import PythonTarget
 from tests.faults.fleet import until
 from tests.faults.work_fleet import COMMANDS, LOAD, Siege, create, job, once, rows_of, trigger
 from tests.faults.work_node import SLOW
-from tests.faults.work_stage import POSTGRES, rarely
+from tests.faults.work_stage import POSTGRES, SQLITE, rarely
 
 
+@rarely(SQLITE)
 def test_a_rolling_deploy_costs_nothing(siege: Siege) -> None:
     """S0-4, S3-18: old nodes leave while new ones come; handlers that are shorter than the drain time end in peace."""
 

@@ -22,6 +22,7 @@ from tests.faults.fleet import until
 from tests.faults.replies import Through, verb_of
 from tests.faults.work_fleet import LOAD, Siege, create, job, once, rows_of, trigger
 from tests.faults.work_node import Wish
+from tests.faults.work_stage import POSTGRES, rarely
 
 T = TypeVar("T")
 VERBS = {
@@ -71,6 +72,7 @@ async def life(wish: Wish, chance: Random, lost: Counter[str], seconds: float) -
         await asyncio.sleep(seconds)
 
 
+@rarely(POSTGRES)
 def test_every_reply_may_be_lost(
     siege: Siege, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -140,7 +142,7 @@ def test_a_run_is_not_given_away_twice(sqlite_siege: Siege, monkeypatch: pytest.
         return any(row["due_ms"] > soon_ms for row in rows_of(siege.url, "SELECT due_ms FROM leases"))
 
     async def scenario() -> None:
-        await create(siege.url, [job("tick", "works", 1.5, schedule="*/4 * * * * *"), once(job("blocker", "works", 1))])
+        await create(siege.url, [job("tick", "works", 1.2, schedule="*/3 * * * * *"), once(job("blocker", "works", 1))])
         engine = Holding(await open_engine(wish.url, clock=SystemClock(), connections=3))
         async with running(Node(Store(engine), wish.config(), SystemClock())):
             await siege.begun(job="tick")

@@ -11,7 +11,7 @@ import pytest
 from tests.faults.fleet import until
 from tests.faults.work_fleet import COMMANDS, LOAD, Member, Siege, command, create, job, once, rows_of, trigger
 from tests.faults.work_patient import Patient
-from tests.faults.work_stage import POSTGRES, Sieges, rarely
+from tests.faults.work_stage import POSTGRES, SQLITE, Sieges, rarely
 from tests.soak.rounds import Soak
 
 MANY = 100  # zombies of the long suite, on each store
@@ -65,6 +65,7 @@ def held_by_a_sleeper(siege: Siege, *, switch: bool) -> None:
     asyncio.run(scenario())
 
 
+@rarely(SQLITE)
 def test_nothing_of_a_sleeper_goes_on_when_its_lease_is_over(siege: Siege) -> None:
     """S3-35: not its functions, not its commands, not even those that do not want to stop: nobody runs beside."""
     held_by_a_sleeper(siege, switch=True)
