@@ -77,7 +77,9 @@ def blocks(ctx: Any) -> None:
 
 
 def fails_at_first(ctx: Any) -> None:
+    """It says something, so that not only one job does: whoever is to die when it stores output may never get that."""
     with told(ctx.run_id, ctx.attempt, ctx.job):
+        ctx.log("begun")
         time.sleep(ctx.payload["s"])
         if ctx.attempt == 1:
             raise RuntimeError("the first time it fails")
