@@ -23,6 +23,7 @@ from tests.soak.rounds import Soak, Tally
 EXAMPLES: Final = 500  # of the long suite
 A_ROUND: Final = 50
 STEPS: Final = 50
+SETS: Final = 12  # of five stories, at most
 NUMBERS: Final = st.integers(0, 2**32)
 WEIGHTED: Final = [name for name, times in MOVES.items() for _ in range(times)]
 
@@ -92,10 +93,16 @@ def in_lock_step(runner: asyncio.Runner, postgres_url: str, number: int, example
     return pair.done
 
 
-@pytest.mark.timeout(600)  # a story that fails is told again and again, until it is short
-def test_both_stores_say_and_keep_the_same(runner: asyncio.Runner, postgres18_url: str) -> None:
-    """I12, S4-38: the bounded share."""
-    done = in_lock_step(runner, postgres18_url, 6, 5, STEPS)
+@pytest.mark.timeout(900)  # a story that fails is told again and again, until it is short
+def test_both_stores_say_and_keep_the_same(runner: asyncio.Runner, store_template18: Template) -> None:
+    """I12, S4-38: the bounded share. Five stories, and more while something has not happened in them: Hypothesis draws
+    numbers that stand in our sources, too, so any change of those is a change of the stories."""
+    done: Counter[str] = Counter()
+    for number in range(SETS):
+        with store_template18.copy() as url:
+            done += in_lock_step(runner, url, number, 5, STEPS)
+        if all(done[what] for what in OFTEN):
+            break
     assert [what for what in OFTEN if not done[what]] == []
 
 
