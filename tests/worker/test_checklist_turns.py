@@ -19,7 +19,7 @@ def test_what_depends_on_others_waits_for_them(engine: str, request: pytest.Fixt
     async def scenario(made: Crew) -> None:
         hall = Hall()
         made.functions["t:f"] = hall.handler
-        await made.set_clock(NOON + 58 * SECOND)
+        await made.set_clock(NOON + 59 * SECOND)
         await made.define(
             job("load", schedule=MINUTELY),
             job("report", schedule=MINUTELY, depends_on=("load",)),
