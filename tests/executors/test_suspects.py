@@ -29,7 +29,7 @@ def test_who_had_to_be_killed_with_its_host_runs_alone_from_then_on(name: str) -
             assert isinstance((await heard.end_of(1)).outcome, Lost)
             hosts.start([assignment(python("sleeps"), 10)])
             old = await pid_of(hosts, heard, 11)
-            for run_id in (20, 21) if name == "hogs" else (20,):
+            for run_id in (20, 21):
                 hosts.start([assignment(python(name), run_id, timeout_s=0.1)])
                 assert await pid_of(hosts, heard, 30 + run_id) == old  # beside it
                 assert isinstance((await heard.end_of(run_id)).outcome, TimedOut)

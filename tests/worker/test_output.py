@@ -29,7 +29,7 @@ def test_whoever_prints_on_and_on_keeps_no_end_from_being_written(sqlite_memory_
         writing = asyncio.create_task(output.run())  # the rest is not forgotten
         try:
             async with asyncio.timeout(5):
-                while output._chunks[-1].seq < 604:
+                while output._chunks[-1].seq < 610:
                     await asyncio.sleep(0.01)
         finally:
             writing.cancel()

@@ -32,7 +32,7 @@ from tests.worker.shop import BEGIN_MS, Job, Shop
 ENGINES = pytest.mark.parametrize("engine", ["sqlite_memory", "postgres18"])
 LEAD_MS, MOST_MS = 120, 2_000
 REST_MS = 20  # between two attempts
-OFFSETS = (0, -6, -3, 60)
+OFFSETS = (0, -6, -3, -8, 60)
 # Who is at work when a tick becomes due: a tick, one that fails once, or a run that a live tick only waits for.
 Occupant: TypeAlias = Literal["tick", "retrying", "manual", "catchup", "replayed"]
 CAST: tuple[Occupant, ...] = ("tick", "retrying", "manual", "catchup", "replayed", "tick", "retrying", "tick")

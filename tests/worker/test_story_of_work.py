@@ -263,7 +263,7 @@ def stories(url: str, seeds: range, steps: int) -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_stories(part: int) -> None:
     """S3-16, S3-43 … S3-47, S3-54 … S3-58, S3-88: whatever happens, limits and keys hold, and nobody is forgotten."""
-    stories(":memory:", range(part * 20, part * 20 + 20), 30)
+    stories(":memory:", range(part * 25, part * 25 + 25), 30)
 
 
 def test_stories_on_postgres(postgres18_url: str) -> None:
