@@ -4,11 +4,14 @@ import pytest
 
 from fleetcron.errors import DefinitionError
 from fleetcron.model.definition import Definition
+from fleetcron.model.outcome import Failed, Fault, Snoozed, Succeeded
 from fleetcron.model.rules import EveryEntry, MisfireRule
 from fleetcron.model.target import PythonTarget
 from fleetcron.simulate.changes import changed
 from fleetcron.simulate.durations import Durations, Lasting, matches
 from fleetcron.simulate.outlook import Facts, Figures, RunFact, Stretch, Work, levels, outlook, peak
+
+BOOM = Failed(Fault("boom"))
 
 
 def run(job: str, tick: int, state: str, *works: tuple[int, int | None], finished: int | None = None) -> RunFact:
@@ -54,15 +57,23 @@ def test_what_ends_as_another_begins_is_not_two_at_a_time() -> None:
 
 def test_where_durations_come_from() -> None:
     durations = Durations(
-        said={"acme/*": 1_000}, past={("t/a", 5): [Lasting(2, "boom"), Lasting(3)]}, seen={"t/a": [10, 20, 30]}
+        said={"acme/*": 1_000}, past={("t/a", 5): [Lasting(2, BOOM), Lasting(3)]}, seen={"t/a": [10, 20, 30]}
     )
-    assert durations.of("acme/x", 5, 1) == (1_000, None)
-    assert [durations.of("t/a", 5, attempt) for attempt in (1, 2, 3)] == [(2, "boom"), (3, None), (3, None)]
+    assert durations.of("acme/x", 5, 1) == (1_000, Succeeded())
+    assert [durations.of("t/a", 5, attempt) for attempt in (1, 2, 3)] == [(2, BOOM), (3, Succeeded()), (3, Succeeded())]
     drawn = [durations.of("t/a", tick, 1).ms for tick in range(1000, 1900)]
     assert [drawn.count(ms) for ms in (10, 20, 30)] == pytest.approx([300] * 3, abs=60)
     assert drawn == [durations.of("t/a", tick, 1).ms for tick in range(1000, 1900)]
     assert durations.of("t/b", 5, 1).ms == 5_000
     assert durations.origins(["acme/x", "t/a", "t/b"]) == {"said": 1, "past": 1, "default": 1}
+
+
+def test_what_nobody_saw_the_end_of_goes_on_as_usual() -> None:
+    """Once: a snooze that nobody has seen the end of is not one for ever."""
+    past = {("t/a", 5): [Lasting(2, Snoozed(60)), Lasting(300, None)], ("t/a", 6): [Lasting(2, Snoozed(60))]}
+    durations = Durations(past=past, seen={"t/a": [20]})
+    assert [durations.of("t/a", 5, attempt) for attempt in (1, 2)] == [(2, Snoozed(60)), (320, Succeeded())]
+    assert [durations.of("t/a", 6, attempt) for attempt in (1, 2)] == [(2, Snoozed(60)), (20, Succeeded())]
 
 
 def test_names_match_with_or_without_a_tenant() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.folder import Folder
+from fleetcron.simulate.outlook import ANSWERS
+from tests.cli.folder import Folder, alive
 
 JOBS = """
 jobs:
@@ -357,6 +358,90 @@ jobs:
     assert again["durations"] == {"past": 1}
     assert figures(again, "default/quick", 0)["ticks"] == figures(again, "default/quick", 1)["ticks"] >= 3
     assert quick.json("runs", "--job", "quick", "--planned")["runs"][0]["state"]  # nothing of it was written there
+
+
+def test_the_slots_of_the_living_workers(quick: Folder) -> None:
+    """Three workers have 30 and 4 together. So many of them as are asked for have their share of that."""
+    jobs = "\n".join(
+        f"  - {{name: {pool}{at}, schedule: {{cron: '0 1 * * *'}}, run: {{command: ['true']}}, pool: {pool}}}"
+        for pool, number in (("default", 45), ("reports", 7))
+        for at in range(number)
+    )
+    quick.write("jobs.yaml", f"jobs:\n{jobs}\n")
+    quick("apply", "-f", "jobs.yaml")
+    given = ("simulate", "--from", "2027-01-04", "--for", "2h", "--duration", "*=1h")
+
+    def most(*more: str) -> tuple[int, int]:
+        said = quick.json(*given, *more)
+        pools = said["simulations"][0]["peaks"]["pools"]
+        found = (pools["default"]["most"], pools["reports"]["most"])
+        assert found == (min(said["slots"]["default"], 45), min(said["slots"]["reports"], 7))
+        return found
+
+    assert most() == (10, 7)  # nobody lives: ten for each pool
+    assert "\n2 workers with slots together: default 20, reports 20\n" in quick(*given, "--workers", "2").stdout
+    alive(quick, {"default": 10})
+    alive(quick, {"default": 15, "nobody": 1})
+    alive(quick, {"reports": 4, "default": 5})
+    assert most() == most("--workers", "3") == (30, 4)
+    assert most("--workers", "1") == (10, 1)
+    assert most("--workers", "4") == (40, 5)
+    assert most("--workers", "3", "--slots", "reports=2") == (30, 6)
+    living = "(the 3 living workers have default 30, reports 4)"
+    assert f"\n1 worker with slots: default 30, reports 4 {living}\n" in quick(*given).stdout
+    assert (
+        f"\n4 workers with slots together: default 40, reports 5 {living}\n" in quick(*given, "--workers", "4").stdout
+    )
+
+
+def test_jobs_that_depend_on_a_job_that_does_not_run(quick: Folder) -> None:
+    """Of a paused one nothing is to be expected, and on_upstream_failure decides; who has ended is not waited for."""
+    quick.write(
+        "jobs.yaml",
+        """
+jobs:
+  - {name: first, schedule: {cron: "0 * * * *"}, run: {command: ["true"]}}
+  - {name: load, schedule: {cron: "0 * * * *"}, run: {command: ["true"]}, depends_on: [first]}
+  - {name: once, schedule: {at: "2020-01-01T00:00:00Z"}, run: {command: ["true"]}}
+  - {name: skips, schedule: {cron: "5 * * * *"}, run: {command: ["true"]}, depends_on: [load]}
+  - {name: runs, schedule: {cron: "5 * * * *"}, run: {command: ["true"]}, depends_on: [load], on_upstream_failure: run}
+  - {name: waits, schedule: {cron: "5 * * * *"}, run: {command: ["true"]}, depends_on: [load],
+     on_upstream_failure: wait, start_deadline: 10m}
+  - {name: after, schedule: {cron: "5 * * * *"}, run: {command: ["true"]}, depends_on: [once, first]}
+  - {name: alone, schedule: {cron: "*/10 * * * *"}, run: {command: ["true"]}}
+""",
+    )
+    quick("apply", "-f", "jobs.yaml")
+    given = ("simulate", "--from", "2027-01-04", "--for", "2h")
+
+    def answers(said: Any) -> dict[str, dict[str, int]]:
+        return {
+            each["job"].removeprefix("default/"): {name: each[name] for name in ANSWERS if each[name]}
+            for each in said["simulations"][0]["jobs"]
+        }
+
+    both = {"succeeded": 2}
+    all_run = dict.fromkeys(("first", "load", "skips", "runs", "waits", "after"), both) | {"alone": {"succeeded": 12}}
+    assert answers(quick.json(*given)) == all_run
+    quick("jobs", "pause", "load")
+    said = quick.json(*given)
+    assert answers(said) == {
+        "first": both, "skips": {"skipped": 2}, "runs": both, "waits": {"expired": 2}, "after": both,
+        "alone": {"succeeded": 12},
+    }  # fmt: skip
+    assert (said["left_out"], said["idle_upstreams"]) == (
+        2,
+        [
+            {"job": "default/load", "state": "paused", "needed_by": ["default/runs", "default/skips", "default/waits"]},
+            {"job": "default/once", "state": "finished", "needed_by": ["default/after"]},
+        ],
+    )
+    shown = quick(*given, "--set", "skips.depends_on=[first]", "--compare").stdout
+    assert re.search(r"default/skips +as it is +2 +0 +2 .*\n +skips.depends_on=\[first\] +2 +2 +0 ", shown), shown
+    assert "left out: 2 jobs that are not active\n" in shown
+    needed_by = "default/runs, default/skips, default/waits depend on it, and on_upstream_failure decides\n"
+    assert f"default/load is paused, and stays so: {needed_by}" in shown
+    assert "default/once is finished, and is not waited for: default/after depends on it\n" in shown
 
 
 def test_the_jobs_of_a_postgres(quick: Folder, postgres18_database: str) -> None:

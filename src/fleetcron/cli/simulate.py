@@ -35,14 +35,15 @@ _OPTIONS = (
     click.option("--default-duration", metavar="DURATION", default=duration_text(DEFAULT_MS), show_default=True,
                  help="How long a job takes that nobody has seen."),
     click.option("--slots", "slots", multiple=True, metavar="POOL=NUMBER",
-                 help="Slots of each worker in a pool. Repeatable. [default: those of the living workers, or 10]"),
-    click.option("--workers", type=click.IntRange(1, 100), help="How many workers there are. [default: 1]"),
+                 help="Slots of each worker in a pool. Repeatable. [default: as the living workers have, or 10]"),
+    click.option("--workers", type=click.IntRange(1, 100), help="How many workers there are, each with the slots of an "
+                 "average living one. [default: one, with the slots of all that live]"),
     click.option("--set", "changes", multiple=True, metavar="JOB.FIELD=VALUE",
                  help="Another policy, such as 'report.misfire=all' or '*.overlap=queue'. Repeatable."),
     click.option("--against", metavar="FILE", help="Other jobs to compare with."),
     click.option("--compare", is_flag=True, help="Simulate without --set too, and show both side by side."),
-    click.option("--past", is_flag=True, help="The past of the database again, with the durations and failures that "
-                 "really were. [default period: the last 24 hours]"),
+    click.option("--past", is_flag=True, help="The past of the database again: every attempt takes as long and ends "
+                 "as it did. [default period: the last 24 hours]"),
     click.option("--svg", "picture", metavar="FILE", help="Write a timeline."),
     click.option("--max-ticks", default=MOST_TICKS, show_default=True, type=click.IntRange(1, 10_000_000),
                  help="Refuse a period with more ticks."),
@@ -126,7 +127,13 @@ def _as_json(prepared: Prepared, played: list[tuple[str, Facts]], seen: list[tup
         "to": iso(from_ms(facts.to_ms)),
         "outages": [{"from": iso(from_ms(begin)), "to": iso(from_ms(end))} for begin, end in facts.outages],
         "left_out": prepared.left_out,
+        "idle_upstreams": [
+            {"job": each.job, "state": each.state, "needed_by": list(each.needed_by)}
+            for each in prepared.idle_upstreams
+        ],
         "durations": prepared.durations,
+        "workers": prepared.scenarios[0][1].workers,
+        "slots": prepared.scenarios[0][1].capacity(),
         "simulations": [{"title": title, **each.as_json()} for title, each in seen],
     }
 

@@ -1,5 +1,6 @@
 """What a simulation takes from a living fleet: its jobs, calendars, limits and slots, and how long its work takes."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -9,25 +10,28 @@ from fleetcron.model.definition import Definition
 from fleetcron.model.rules import EveryEntry
 from fleetcron.model.run import RunLine
 from fleetcron.simulate.durations import Lasting, Tick
+from fleetcron.simulate.scenario import Name
 from fleetcron.store.history import Span
 from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.jobs import JobLine
 from fleetcron.store.store import Store
 from fleetcron.views.calendars import stored_calendars
 
+DELETED: Final = "deleted"
 _PAGE: Final = 500
 _SEEN: Final = 200  # runs of a job that its durations are learned from
-_FAILED: Final = ("failed", "timed_out")
 
 
 @dataclass(slots=True)
 class Fleet:
-    """`left_out` jobs are paused, cancelled or finished."""
+    """`idle` jobs are paused, cancelled or finished; or others depend on them, and they are deleted. `slots` by pool
+    are those of all the workers that live."""
 
     definitions: list[Definition] = field(default_factory=list)
     calendars: Sequence[CalendarDocument] = ()
-    left_out: int = 0
-    slots: dict[str, int] = field(default_factory=dict)
+    idle: dict[Name, str] = field(default_factory=dict)  # and their states
+    workers: int = 0
+    slots: Counter[str] = field(default_factory=Counter)
     tenants: dict[str, dict[str, Any]] = field(default_factory=dict)
     pools: dict[str, dict[str, Any]] = field(default_factory=dict)
     seen: dict[str, list[int]] = field(default_factory=dict)
@@ -36,24 +40,33 @@ class Fleet:
 
 async def jobs_of(store: Store) -> Fleet:
     fleet = Fleet(calendars=await stored_calendars(store))
-    after: tuple[str, str] | None = None
+    after: Name | None = None
     while page := await store.jobs.list(JobFilter(after=after), _PAGE):
         active = [line for line in page if line.job.state == "active"]
-        fleet.left_out += len(page) - len(active)
-        found = await store.jobs.find([(each.job.definition.tenant, each.job.definition.name) for each in active])
+        fleet.idle |= {_name(each.job.definition): each.job.state for each in page if each.job.state != "active"}
+        found = await store.jobs.find([_name(each.job.definition) for each in active])
         used = {standing.job.job_id: standing.at.ticks_used for standing in found.standings.values()}
         fleet.definitions += [_as_it_stands(line, used.get(line.job.job_id, 0)) for line in active]
-        last = page[-1].job.definition
-        after = last.tenant, last.name
+        after = _name(page[-1].job.definition)
+    known = {*map(_name, fleet.definitions), *fleet.idle}
+    needed = {(each.tenant, need) for each in fleet.definitions for need in each.depends_on}
+    fleet.idle |= dict.fromkeys(needed - known, DELETED)
     for tenant in await store.limits.tenants():
         if tenant.updated_ms is not None:
             fleet.tenants[tenant.tenant.name] = tenant.tenant.as_document()
     for pool in await store.limits.pools():
         if pool.updated_ms is not None:
             fleet.pools[pool.pool.name] = pool.pool.as_document()
-        if pool.worker_slots:
-            fleet.slots[pool.pool.name] = pool.worker_slots
+    await _capacity(store, fleet)
     return fleet
+
+
+async def _capacity(store: Store, fleet: Fleet) -> None:
+    seen = await store.workers.list()
+    living = [each.pools for each in seen.workers if each.expires_ms > seen.now_ms and each.pools]
+    fleet.workers = len(living)
+    for pools in living:
+        fleet.slots.update(pools)
 
 
 async def learn(store: Store, fleet: Fleet, definitions: Sequence[Definition]) -> int:
@@ -61,41 +74,24 @@ async def learn(store: Store, fleet: Fleet, definitions: Sequence[Definition]) -
     looked = 0
     for each in definitions:
         lines = await store.history.runs(Span(each.tenant, each.name), state="succeeded", limit=_SEEN)
-        lasted = [lasting.ms for line in lines for lasting in await _attempts(store, line) if lasting.error is None]
+        lasted = [ms for line in lines for ms in await _lasted(store, line)]
         looked += len(lasted)
         if lasted:
             fleet.seen[each.seed] = sorted(lasted)
     return looked
 
 
-async def remember(store: Store, fleet: Fleet, from_ms: int, to_ms: int) -> int:
-    """How long every run of a period took, and how it ended. The number of attempts."""
-    looked, before = 0, None
-    while True:
-        span = Span(from_ms=from_ms, to_ms=to_ms, before_id=before)
-        page = await store.history.runs(span, limit=_PAGE, later=False)
-        for line in page:
-            attempts = await _attempts(store, line)
-            looked += len(attempts)
-            if attempts:
-                fleet.past[line.job, line.run.scheduled_for_ms] = attempts
-        if len(page) < _PAGE:
-            return looked
-        before = page[-1].run.run_id
-
-
-async def _attempts(store: Store, line: RunLine) -> list[Lasting]:
+async def _lasted(store: Store, line: RunLine) -> list[int]:
+    """Of its attempts that succeeded: one, and most runs have no other."""
     run = line.run
-    if run.attempt == 0 or run.started_ms is None:
-        return []
-    if run.attempt == 1 and run.state == "succeeded" and run.finished_ms is not None:
-        return [Lasting(max(0, run.finished_ms - run.started_ms))]
-    found = []
-    for each in await store.past_attempts.of_run(run.run_id):
-        if each.lasted_ms is not None and each.outcome in ("succeeded", *_FAILED):
-            why = None if each.outcome == "succeeded" else each.error.code if each.error else "failed"
-            found.append(Lasting(each.lasted_ms, why))
-    return found
+    if run.attempt == 1 and run.started_ms is not None and run.finished_ms is not None:
+        return [max(0, run.finished_ms - run.started_ms)]
+    attempts = await store.past_attempts.of_run(run.run_id)
+    return [each.lasted_ms for each in attempts if each.outcome == "succeeded" and each.lasted_ms is not None]
+
+
+def _name(definition: Definition) -> Name:
+    return definition.tenant, definition.name
 
 
 def _as_it_stands(line: JobLine, used: int) -> Definition:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
@@ -10,7 +10,8 @@ from fleetcron.cli.apps import app_of
 from fleetcron.cli.connection import Database, opened
 from fleetcron.cli.files import load, read
 from fleetcron.cli.moments import instant_ms
-from fleetcron.cli.simulated_fleet import Fleet, jobs_of, learn, remember
+from fleetcron.cli.simulated_fleet import DELETED, Fleet, jobs_of, learn
+from fleetcron.cli.simulated_past import remember
 from fleetcron.cli.tables import numbered
 from fleetcron.clock import utc_now
 from fleetcron.errors import ConfigError, Mistake, ScheduleError
@@ -23,6 +24,7 @@ from fleetcron.times.instants import to_ms
 
 _DAY_MS = 86_400_000
 _LONGEST_MS = 3660 * _DAY_MS
+_SHOWN = 5  # of jobs in a note
 _AT_ONCE = re.compile(r"\+0+[smhd]?")  # +0s, which is no length
 
 
@@ -47,11 +49,21 @@ class Asked:
     max_ticks: int
 
 
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A job that does not run, and others depend on it."""
+
+    job: str
+    state: str
+    needed_by: Sequence[str]
+
+
 @dataclass(slots=True)
 class Prepared:
     scenarios: list[tuple[str, Scenario]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     left_out: int = 0
+    idle_upstreams: list[Idle] = field(default_factory=list)
     durations: dict[str, int] = field(default_factory=dict)  # how many jobs have theirs from where
 
 
@@ -70,14 +82,16 @@ def prepare(database: Database, asked: Asked) -> Prepared:
     said = narrowest_first(dict(map(_duration, asked.durations)))
     default_ms = _length(asked.default_duration, "--default-duration")
     fleet, looked = asyncio.run(_fleet(database, asked, from_ms, until_ms))
-    slots, workers = _slots(asked, fleet)
+    slots = _slots(asked)
     base = Scenario(
         fleet.definitions, from_ms, until_ms, fleet.calendars, outages,
         Durations(said, fleet.past, fleet.seen, default_ms),
-        slots, workers, fleet.tenants, fleet.pools, asked.max_ticks,
+        slots, _shared(asked, fleet, slots), asked.workers or 1,
+        fleet.tenants, fleet.pools, asked.max_ticks, fleet.idle,
     )  # fmt: skip
-    prepared = Prepared(left_out=fleet.left_out)
+    prepared = Prepared(left_out=sum(state != DELETED for state in fleet.idle.values()))
     prepared.scenarios = _variants(base, asked)
+    prepared.idle_upstreams = _idle(prepared.scenarios)
     definitions = [each for _, scenario in prepared.scenarios for each in scenario.definitions]
     _refuse_unknown(said, definitions)
     _refuse_unknown_pools(asked, definitions)
@@ -120,22 +134,56 @@ def _variants(base: Scenario, asked: Asked) -> list[tuple[str, Scenario]]:
     return found
 
 
+def _idle(scenarios: Sequence[tuple[str, Scenario]]) -> list[Idle]:
+    """Of all variants together."""
+    needed: dict[tuple[str, str], dict[str, None]] = {}
+    states: dict[tuple[str, str], str] = {}
+    for _, scenario in scenarios:
+        states |= scenario.idle
+        for name, jobs in scenario.idle_upstreams().items():
+            needed.setdefault(name, {}).update(dict.fromkeys(jobs))
+    return [Idle("/".join(name), states[name], list(jobs)) for name, jobs in sorted(needed.items())]
+
+
 def _notes(prepared: Prepared, base: Scenario, looked: int, fleet: Fleet) -> list[str]:
     origins = {
-        "said": "as you said", "past": "as they really were", "seen": "learned",
+        "said": "as you said", "past": "as in the past", "seen": "learned",
         "default": f"taken as {duration_text(base.durations.default_ms)}",
     }  # fmt: skip
     told = [f"{numbered(number, 'job')} {origins[origin]}" for origin, number in sorted(prepared.durations.items())]
-    from_attempts = f" from {numbered(looked, 'attempt')}" if looked else ""
-    pools = sorted({each.pool for each in base.definitions})
-    slots = ", ".join(f"{pool} {base.slots.get(pool, 10)}" for pool in pools)
-    notes = [
-        f"durations: {', '.join(told)}{from_attempts}",
-        f"{numbered(base.workers, 'worker')} with slots: {slots}",
-    ]
-    if fleet.left_out:
-        notes.append(f"left out: {numbered(fleet.left_out, 'job')} that are not active")
+    from_attempts = f", from {numbered(looked, 'attempt')}" if looked else ""
+    notes = [f"durations: {', '.join(told)}{from_attempts}", _capacity_note(base, fleet)]
+    if prepared.left_out:
+        verb = "is" if prepared.left_out == 1 else "are"
+        notes.append(f"left out: {numbered(prepared.left_out, 'job')} that {verb} not active")
+    notes += map(_idle_note, prepared.idle_upstreams[:_SHOWN])
+    if len(prepared.idle_upstreams) > _SHOWN:
+        more = len(prepared.idle_upstreams) - _SHOWN
+        notes.append(f"… and {numbered(more, 'more job')} that others depend on (--json lists them all)")
     return notes
+
+
+def _capacity_note(base: Scenario, fleet: Fleet) -> str:
+    capacity = base.capacity()
+    together = " together" if base.workers > 1 else ""
+    said = f"{numbered(base.workers, 'worker')} with slots{together}: {_listed(capacity)}"
+    living = {pool: fleet.slots[pool] for pool in capacity if pool in base.shared}
+    if not living:
+        return said
+    who = "the living worker has" if fleet.workers == 1 else f"the {fleet.workers} living workers have"
+    return f"{said} ({who} {_listed(living)})"
+
+
+def _listed(slots: Mapping[str, int]) -> str:
+    return ", ".join(f"{pool} {number}" for pool, number in slots.items())
+
+
+def _idle_note(idle: Idle) -> str:
+    jobs, more = ", ".join(idle.needed_by[:_SHOWN]), len(idle.needed_by) - _SHOWN
+    who = f"{jobs} and {more} more depend" if more > 0 else f"{jobs} depend{'s' if len(idle.needed_by) == 1 else ''}"
+    if idle.state == "paused":
+        return f"{idle.job} is paused, and stays so: {who} on it, and on_upstream_failure decides"
+    return f"{idle.job} is {idle.state}, and is not waited for: {who} on it"
 
 
 # -- what was written
@@ -215,14 +263,20 @@ def _refuse_unknown_pools(asked: Asked, definitions: Sequence[Definition]) -> No
             refuse("--slots", f"no job is in a pool {pool}", f"there are: {', '.join(sorted(pools))}")
 
 
-def _slots(asked: Asked, fleet: Fleet) -> tuple[dict[str, int], int]:
-    found = dict(fleet.slots)
+def _slots(asked: Asked) -> dict[str, int]:
+    found: dict[str, int] = {}
     for text in asked.slots:
         pool, _, number = text.partition("=")
         if not pool.strip() or not number.isascii() or not number.isdigit() or not 1 <= int(number) <= 9999:
             refuse("--slots", f"'{text}' is not POOL=NUMBER", "such as default=10")
         found[pool.strip()] = int(number)
-    return found, asked.workers or 1
+    return found
+
+
+def _shared(asked: Asked, fleet: Fleet, said: Collection[str]) -> dict[str, int]:
+    """What the living workers have together; or what so many workers would have, if they were like them."""
+    like = asked.workers or fleet.workers
+    return {pool: max(1, round(n * like / fleet.workers)) for pool, n in fleet.slots.items() if pool not in said and n}
 
 
 def _length(text: str, option: str) -> int:

@@ -8,14 +8,18 @@ from fnmatch import fnmatchcase
 from hashlib import blake2b
 from typing import Final, NamedTuple, TypeAlias
 
+from fleetcron.model.outcome import Outcome, Snoozed, Succeeded
+
 DEFAULT_MS: Final = 5_000
 
 Tick: TypeAlias = tuple[str, int]  # tenant/name, scheduled_for_ms
 
 
 class Lasting(NamedTuple):
+    """No outcome: nobody saw its end, and it went on for at least so long."""
+
     ms: int
-    error: str | None = None  # None: it succeeds
+    outcome: Outcome | None = Succeeded()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +36,20 @@ class Durations:
         for pattern, ms in self.said.items():
             if matches(pattern, job):
                 return Lasting(ms)
-        if past := self.past.get((job, scheduled_for_ms)):
-            return past[min(attempt, len(past)) - 1]
-        if seen := self.seen.get(job):
-            return Lasting(seen[int(_share(job, scheduled_for_ms, attempt) * len(seen))])
-        return Lasting(self.default_ms)
+        usual = Lasting(self._usual_ms(job, scheduled_for_ms, attempt))
+        past = self.past.get((job, scheduled_for_ms))
+        if not past:
+            return usual
+        known = past[min(attempt, len(past)) - 1]  # after the last one that was: as that one
+        if known.outcome is None:
+            return Lasting(known.ms + usual.ms)
+        if attempt > len(past) and isinstance(known.outcome, Snoozed):  # it would be for ever
+            return usual
+        return known
+
+    def _usual_ms(self, job: str, scheduled_for_ms: int, attempt: int) -> int:
+        seen = self.seen.get(job)
+        return seen[int(_share(job, scheduled_for_ms, attempt) * len(seen))] if seen else self.default_ms
 
     def origins(self, jobs: Sequence[str]) -> Mapping[str, int]:
         """How many of these jobs have their durations from where: said, past, seen, default."""

@@ -11,16 +11,25 @@ from typing import Any, Final
 
 from fleetcron.clock import Clock
 from fleetcron.config import ExecutorConfig
-from fleetcron.executors.assignment import Assignment
+from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.context import Context
 from fleetcron.executors.executor import Executor
 from fleetcron.executors.handlers import Handlers
 from fleetcron.executors.inline import Inline
-from fleetcron.executors.reports import Tell
+from fleetcron.executors.reports import Done, Report, Tell
+from fleetcron.model.outcome import Outcome, Succeeded
 from fleetcron.model.target import PythonTarget, Target
 from fleetcron.worker.hands import MakeExecutor
 
 _CONFIG: Final = ExecutorConfig()
+
+
+class EndsAs(Exception):
+    """Raised by whoever plays an attempt that is over: this is its outcome, with the code of its fault and all."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        super().__init__(type(outcome).__name__)
 
 
 class Cast:
@@ -30,6 +39,7 @@ class Cast:
         """`otherwise` plays every job that nobody was given for."""
         self._handlers = Handlers(())
         self._otherwise = otherwise
+        self._outcomes: dict[Key, Outcome] = {}  # said, and not told yet
 
     def give(self, job: str, function: Callable[..., Any]) -> None:
         """Any shape that a handler may have. An UnknownHandler says why it cannot be one."""
@@ -39,8 +49,12 @@ class Cast:
         assert known is not None
 
         async def play(ctx: Context) -> Any:
-            value = function(*known.given(ctx))
-            return await value if inspect.isawaitable(value) else value
+            try:
+                value = function(*known.given(ctx))
+                return await value if inspect.isawaitable(value) else value
+            except EndsAs as end:
+                self._outcomes[ctx.run_id, ctx.attempt] = end.outcome
+                return None
 
         self._handlers.add(job, play)
 
@@ -57,6 +71,11 @@ class Cast:
     def ready(self, job: str) -> None:
         if self._otherwise is not None and not self.has(job):
             self.give(job, self._otherwise)
+
+    def as_said(self, done: Done) -> Done:
+        """Whoever was stopped has not come to its own end."""
+        said = self._outcomes.pop((done.run_id, done.attempt), None)
+        return done if said is None or not isinstance(done.outcome, Succeeded) else done._replace(outcome=said)
 
     @property
     def handlers(self) -> Handlers:
@@ -86,3 +105,6 @@ class _Rehearsed(Inline):
             self._cast.ready(name)
             played.append(each._replace(target=PythonTarget(name)))
         super().start(played)
+
+    def _told(self, reports: Sequence[Report]) -> None:
+        super()._told([self._cast.as_said(each) if isinstance(each, Done) else each for each in reports])

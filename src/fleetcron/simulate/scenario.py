@@ -3,36 +3,40 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from fleetcron.errors import RefusedError
 from fleetcron.executors.context import Context
 from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.definition import Definition
+from fleetcron.model.outcome import Succeeded
+from fleetcron.model.rules import OnceEntry
 from fleetcron.model.run import RunLine
+from fleetcron.model.target import PythonTarget
 from fleetcron.scheduler.tables import Tables, build
 from fleetcron.simulate.durations import Durations
 from fleetcron.simulate.outlook import Facts, RunFact, Stretch, Work
-from fleetcron.simulate.rehearsed import Cast
-from fleetcron.simulate.stage import Stage
+from fleetcron.simulate.rehearsed import Cast, EndsAs
+from fleetcron.simulate.stage import POOL_SLOTS, Stage
 from fleetcron.store.history import LedgerLine, Span
 from fleetcron.times.instants import to_ms
 
 MOST_TICKS: Final = 200_000
 _STEPS: Final = 200  # of the progress
 _PAGE: Final = 2_000
+_NEVER: Final = OnceEntry("2999-12-31T00:00:00Z")
+_NOBODY: Final = PythonTarget("nobody:runs_it")
+
+Name: TypeAlias = tuple[str, str]  # tenant, name
 
 Progress = Callable[[float], None]  # how much of it is done, from 0 to 1
 
 
-class SimulatedFailure(Exception):
-    """It failed in the past, and so it does here."""
-
-
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`slots` by pool for each worker; a pool that is not named has ten. `tenants` and `pools` are limits that people
-    set, by name."""
+    """`slots` by pool for each worker, `shared` by pool for all of them together; a pool that is named in neither has
+    ten for each. `tenants` and `pools` are limits that people
+    set, by name. `idle` are jobs that do not run, and their states: others may depend on them all the same."""
 
     definitions: Sequence[Definition]
     from_ms: int
@@ -41,10 +45,27 @@ class Scenario:
     outages: Sequence[tuple[int, int]] = ()
     durations: Durations = field(default_factory=Durations)
     slots: Mapping[str, int] = field(default_factory=dict)
+    shared: Mapping[str, int] = field(default_factory=dict)
     workers: int = 1
     tenants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     pools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     most_ticks: int = MOST_TICKS
+    idle: Mapping[Name, str] = field(default_factory=dict)
+
+    def capacity(self) -> dict[str, int]:
+        """The slots of all workers together, of the pools that have jobs."""
+        pools = sorted({each.pool for each in self.definitions})
+        return {pool: self.shared.get(pool) or self.workers * self.slots.get(pool, POOL_SLOTS) for pool in pools}
+
+    def idle_upstreams(self) -> dict[Name, list[str]]:
+        """Those of the idle jobs that others depend on, by name, and which these are."""
+        own = {(each.tenant, each.name) for each in self.definitions}
+        found: dict[Name, list[str]] = {}
+        for each in self.definitions:
+            for need in each.depends_on:
+                if (each.tenant, need) in self.idle and (each.tenant, need) not in own:
+                    found.setdefault((each.tenant, need), []).append(each.seed)
+        return dict(sorted(found.items()))
 
 
 def rehearse(scenario: Scenario, progress: Progress = lambda _: None) -> Facts:
@@ -53,6 +74,7 @@ def rehearse(scenario: Scenario, progress: Progress = lambda _: None) -> Facts:
         Cast(_player(scenario.durations)),
         scenario.from_ms,
         slots=dict(scenario.slots) or None,
+        shared=scenario.shared,
         workers=scenario.workers,
     )
     try:
@@ -71,8 +93,8 @@ def _player(durations: Durations) -> Callable[[Context], Any]:
     async def play(ctx: Context) -> None:
         lasting = durations.of(f"{ctx.tenant}/{ctx.job}", to_ms(ctx.scheduled_for), ctx.attempt)
         await asyncio.sleep(lasting.ms / 1000)
-        if lasting.error is not None:
-            raise SimulatedFailure(lasting.error)
+        if not isinstance(lasting.outcome, Succeeded | None):
+            raise EndsAs(lasting.outcome)
 
     return play
 
@@ -84,6 +106,7 @@ def _set_up(stage: Stage, scenario: Scenario) -> dict[str, int]:
         stage.do(limits.put_tenant(name, fields, actor="simulate"))
     for name, fields in scenario.pools.items():
         stage.do(limits.put_pool(name, fields, actor="simulate"))
+    _set_idle(stage, scenario)
     for applied in stage.apply(scenario.definitions, scenario.calendars):
         if applied.done == "refused":
             raise RefusedError(f"{applied.tenant}/{applied.name}: {applied.reason}")
@@ -97,6 +120,16 @@ def _set_up(stage: Stage, scenario: Scenario) -> dict[str, int]:
             " take a shorter period or fewer jobs, or raise --max-ticks (about 2 ms each)"
         )
     return ticks
+
+
+def _set_idle(stage: Stage, scenario: Scenario) -> None:
+    """Without ticks. A paused one has no answer for those who depend on it; from one that has ended, or is deleted,
+    they expect none (store/upstreams)."""
+    names = list(scenario.idle_upstreams())
+    stage.apply([Definition(name, (_NEVER,), _NOBODY, tenant=tenant) for tenant, name in names])
+    for tenant, name in names:
+        if scenario.idle[tenant, name] == "paused":
+            stage.do(stage.desk.pause(tenant, name))
 
 
 async def _count(stage: Stage, jobs: Sequence[Definition], from_ms: int, to_ms: int) -> dict[str, int]:

@@ -6,7 +6,7 @@ The time that it says is the time it was moved to. Whatever is due at that very 
 import asyncio
 import gc
 import warnings
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
@@ -31,6 +31,7 @@ from fleetcron.store.store import Store
 T = TypeVar("T")
 
 SHARDS: Final = 1
+POOL_SLOTS: Final = 10  # of each worker in a pool of which nobody says how many
 TURN_S: Final = 100e-6  # that one callback takes: what a run costs a real worker, about
 _MOMENT_MS: Final = 200  # in which what is due now, and takes no time, is done
 _BEFORE_MS: Final = 1_100  # a worker claims a second ahead: an outage takes nothing of its first instant along
@@ -88,10 +89,18 @@ def _end(work: Any) -> None:
 
 
 class Stage:
-    """`slots` by pool, for each of the workers. It is `start_ms`; its time begins a moment before (creation.py)."""
+    """`slots` by pool, for each of the workers; `shared` are slots of all of them together, dealt out evenly. It is
+    `start_ms`; its time begins a moment before (creation.py)."""
 
     def __init__(
-        self, cast: Cast, start_ms: int, *, slots: dict[str, int] | None = None, workers: int = 1, seed: int = 0
+        self,
+        cast: Cast,
+        start_ms: int,
+        *,
+        slots: dict[str, int] | None = None,
+        shared: Mapping[str, int] | None = None,
+        workers: int = 1,
+        seed: int = 0,
     ) -> None:
         self.cast = cast
         self.now_ms = start_ms
@@ -100,7 +109,8 @@ class Stage:
         self._loop = _Loop(self._chance.randrange, lambda: TURN_S)
         self._clock = SimulatedClock(self._loop.time, begin_ms)
         self._database = Database(self._loop, self._clock)
-        self._slots = slots or {"default": 10}
+        self._slots = slots or {"default": POOL_SLOTS}
+        self._shared = shared or {}
         self._workers = workers
         self._nodes: list[CalmNode] = []
         self._lives = 0
@@ -154,6 +164,8 @@ class Stage:
 
         async def work() -> None:
             for number in range(1, self._workers + 1):
+                if not self._slots_of(number):
+                    continue  # there are fewer slots than workers
                 node = self._node(number)
                 self._nodes.append(node)
                 node.start()
@@ -230,14 +242,20 @@ class Stage:
         self._nodes.clear()
 
     def _serve(self, pools: set[str]) -> None:
-        missing = sorted(pools - self._slots.keys())
+        missing = sorted(pools - self._slots.keys() - self._shared.keys())
         if missing and not self._is_down:
             raise RefusedError(f"no worker serves the pool {missing[0]}; name it when the world is made")
-        self._slots |= dict.fromkeys(missing, 10)
+        self._slots |= dict.fromkeys(missing, POOL_SLOTS)
+
+    def _slots_of(self, number: int) -> dict[str, int]:
+        dealt = {
+            pool: slots // self._workers + (number <= slots % self._workers) for pool, slots in self._shared.items()
+        }
+        return {pool: slots for pool, slots in {**self._slots, **dealt}.items() if slots}
 
     def _node(self, number: int) -> CalmNode:
         roles = ("scheduler", "worker") if number == 1 else ("worker",)
-        pools = tuple(f"{pool}={slots}" for pool, slots in sorted(self._slots.items()))
+        pools = tuple(f"{pool}={slots}" for pool, slots in sorted(self._slots_of(number).items()))
         config = Config(
             scheduler=SchedulerConfig(shards=SHARDS),
             node=NodeConfig(roles=roles),

@@ -1,0 +1,188 @@
+"""`fleetcron simulate --past`: under the same policies the same happens again."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fleetcron.cli.simulated_past import played
+from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Outcome, Snoozed, Succeeded, TimedOut
+from fleetcron.model.reading import read_job
+from fleetcron.model.run import Run, RunLine
+from fleetcron.model.states import RunState
+from fleetcron.simulate.durations import Durations, Lasting
+from fleetcron.simulate.outlook import outlook
+from fleetcron.simulate.scenario import Scenario, rehearse
+from fleetcron.store.attempts import PastAttempt
+from fleetcron.times.instants import from_ms, iso
+from tests.cli.folder import Folder
+
+APP = """
+import asyncio
+from fleetcron import Fleetcron
+from fleetcron.executors.context import GiveUp
+app = Fleetcron()
+at = dict(every="1h", anchor="%s")
+
+@app.job(**at, retry={"retry_on": ["ConnectionError"], "backoff": ["1s"], "jitter": 0})
+def passing(ctx):
+    if ctx.attempt == 1:
+        raise ConnectionError("not yet")
+
+@app.job(**at, retry={"retry_on": ["ConnectionError"], "backoff": ["1s"], "jitter": 0})
+def other(ctx):
+    raise OSError("never")
+
+@app.job(**at, retry={"backoff": ["1s"], "jitter": 0})
+def hopeless(ctx):
+    raise GiveUp("no use")
+
+@app.job(**at, retry={"give_up_on": ["ValueError"], "backoff": ["1s"], "jitter": 0})
+def wrong(ctx):
+    raise ValueError("wrong")
+
+@app.job(**at, retry={"max_attempts": 2, "backoff": ["1s"], "jitter": 0})
+def failing(ctx):
+    raise OSError("never")
+
+@app.job(**at, timeout="1s", retry={"max_attempts": 2, "backoff": ["1s"], "jitter": 0})
+async def slow(ctx):
+    await asyncio.sleep(60)
+
+@app.job(**at)
+def later(ctx):
+    if ctx.attempt == 1:
+        ctx.snooze(1)
+
+@app.job(**at)
+def fine(ctx):
+    pass
+"""
+HAPPENED = {
+    "passing": ("succeeded", 2), "other": ("dead", 1), "hopeless": ("dead", 1), "wrong": ("dead", 1),
+    "failing": ("dead", 2), "slow": ("dead", 2), "later": ("succeeded", 2), "fine": ("succeeded", 1),
+}  # fmt: skip
+
+
+def test_a_history_of_the_real_engine_is_played_again(quick: Folder) -> None:
+    """One tick of each job, on SQLite and in real time. And with another rule it ends otherwise."""
+    at_s = int(time.time()) + 4
+    tick = iso(from_ms(at_s * 1000))
+    quick.write("shop.py", APP % tick)
+    with quick.serving("--app", "shop:app") as node:
+        node.until("Look at it")
+        happened: dict[str, Any] = {}
+        patience = time.monotonic() + 60
+        while happened != HAPPENED or time.time() < at_s + 5:  # the past ends now, which is a whole second
+            assert time.monotonic() < patience, happened
+            runs = [each for each in quick.json("runs")["runs"] if each["scheduled_for"] == tick]
+            happened = {each["name"]: (each["state"], each["attempt"]) for each in runs}
+        node.stop()
+    change = ("--set", "wrong.retry.give_up_on=[]", "--set", "wrong.retry.max_attempts=3", "--compare")
+    said = quick.json("simulate", "--past", "--from", tick, *change)
+    as_it_is, changed = ({each["job"]: each for each in one["jobs"]} for one in said["simulations"])
+    assert {
+        job: (state, as_it_is[f"default/{job}"]["attempts"])
+        for job in HAPPENED
+        for state in ("succeeded", "dead", "cancelled", "unfinished")
+        if as_it_is[f"default/{job}"][state]
+    } == HAPPENED
+    assert changed["default/wrong"]["attempts"] > 1
+    assert changed["default/hopeless"] == as_it_is["default/hopeless"]
+
+
+START_MS = 1_800_000_000_000  # a full hour
+HOUR_MS = 3_600_000
+
+
+def again(*past: Lasting, outages: tuple[tuple[int, int], ...] = (), **fields: Any) -> tuple[dict[str, int], int]:
+    """What becomes of one tick with this past, and how many attempts it has."""
+    job = read_job({"name": "a", "schedule": {"cron": "0 * * * *"}, "run": {"command": ["true"]}, **fields})
+    durations = Durations(past={("default/a", START_MS): past})
+    facts = rehearse(Scenario([job], START_MS, START_MS + HOUR_MS, outages=outages, durations=durations))
+    figures = outlook(facts).by_job["default/a"]
+    return {state: number for state, number in figures.answers.items() if number}, figures.attempts
+
+
+def failed(code: str) -> Lasting:
+    return Lasting(100, Failed(Fault(code, "as it was")))
+
+
+@pytest.mark.parametrize(
+    ("past", "retry", "state", "attempts"),
+    [
+        ([failed("http_404")], {}, "dead", 1),
+        ([failed("http_404"), Lasting(5)], {"retry_on": ["http_404"]}, "succeeded", 2),
+        ([failed("http_503"), Lasting(5)], {"retry_on": ["http_503"]}, "succeeded", 2),
+        ([failed("shop.Broken")], {"give_up_on": ["Broken"]}, "dead", 1),
+        ([failed("bad_payload")], {}, "dead", 1),
+        ([failed("exit_1")], {"max_attempts": 3}, "dead", 3),
+        ([Lasting(100, TimedOut(Fault("timeout"))), Lasting(5)], {}, "succeeded", 2),
+        ([Lasting(100, TimedOut(Fault("timeout")))], {"give_up_on": ["timeout"]}, "dead", 1),
+        ([Lasting(100, Lost(Fault("lost"))), Lasting(5)], {"max_attempts": 1}, "succeeded", 2),
+        ([Lasting(100, Lost(Fault("lost")))], {"max_losses": 3}, "dead", 3),
+        ([Lasting(100, Snoozed(60)), Lasting(5)], {"max_attempts": 1}, "succeeded", 2),
+        ([Lasting(100, Cancelled("by hand"))], {}, "cancelled", 1),
+        ([Lasting(HOUR_MS, None)], {}, "unfinished", 1),
+    ],
+)
+def test_every_end_is_judged_by_the_rules_of_the_job(
+    past: list[Lasting], retry: dict[str, Any], state: str, attempts: int
+) -> None:
+    retry = {"backoff": ["10s"], **retry}
+    assert again(*past, retry=retry, timeout="2h") == ({state: 1}, attempts)
+
+
+def test_a_timeout_comes_first_and_so_does_an_outage() -> None:
+    assert again(failed("http_404"), timeout="1s", retry={"max_attempts": 1}) == ({"dead": 1}, 1)
+    long = Lasting(600_000, Failed(Fault("http_404")))
+    assert again(long, timeout="1m", retry={"max_attempts": 2, "backoff": ["10s"]}) == ({"dead": 1}, 2)
+    lost = Lasting(1_200_000, Lost(Fault("lost")))
+    outage = (START_MS + 300_000, START_MS + 900_000)
+    assert again(lost, Lasting(5), outages=(outage,)) == ({"succeeded": 1}, 2)
+
+
+RUN = Run(1, "job", 0, 0, 0, 9_000, None, 1, 1, 1, "tick", "live", RunState.SUCCEEDED, 0, 1)
+LINE = RunLine("default", "a", "default", RUN)
+
+
+def attempt(outcome: str | None, code: str = "", text: str = "", *, begun: int = 0, ended: int = 1_000) -> PastAttempt:
+    fault = Fault(code, text) if code else None
+    return PastAttempt(1, "n", begun, None if outcome is None else ended, outcome, fault)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "fault", "ms", "plays"),
+    [
+        ("succeeded", (), 1_000, Succeeded()),
+        ("failed", ("http_503", "busy"), 1_000, Failed(Fault("http_503", "busy"))),
+        ("timed_out", ("timeout", ""), 1_000, TimedOut(Fault("timeout", ""))),
+        ("lost", ("lost", "it vanished"), 900, Lost(Fault("lost", "it vanished"))),
+        ("cancelled", ("cancelled", "by hand"), 1_000, Cancelled("by hand")),
+        ("cancelled", ("cancelled", "cancel_previous: run 7 takes its place"), 1_000, None),
+        ("snoozed", (), 1_000, Snoozed(60)),
+        (None, (), 8_000, None),
+    ],
+)
+def test_how_an_attempt_that_was_is_played(
+    outcome: str | None, fault: tuple[str, ...], ms: int, plays: Outcome | None
+) -> None:
+    """What runs goes on until the end of the period, here at 8 s; a lost one was lost within its timeout of 1 s."""
+    assert played(LINE, [attempt(outcome, *fault)], 8_000, 1_000) == [(ms, plays)]
+
+
+def test_a_snooze_was_as_long_as_until_the_next_attempt() -> None:
+    attempts = [attempt("snoozed"), attempt("snoozed", begun=5_000, ended=6_000)]
+    waits = replace(LINE, run=replace(RUN, state=RunState.RETRYING, finished_ms=None), next_ms=36_000)
+    assert played(waits, attempts, 8_000, None) == [(1_000, Snoozed(4)), (1_000, Snoozed(30))]
+
+
+def test_who_was_stopped_by_people_between_two_attempts_is_stopped_again() -> None:
+    def line(reason: str) -> RunLine:
+        return replace(LINE, run=replace(RUN, state=RunState.CANCELLED, reason=reason))
+
+    attempts = [attempt("failed", "exit_1")]
+    assert played(line("cancelled: enough"), attempts, 8_000, None) == [(1_000, Cancelled("cancelled: enough"))]
+    by_overlap = played(line("cancel_previous: run 7 takes its place"), attempts, 8_000, None)
+    assert by_overlap == [(1_000, Failed(Fault("exit_1")))]
