@@ -19,6 +19,7 @@ import pytest
 
 from fleetcron.clock import SystemClock
 from fleetcron.errors import StoreError, StoreUnavailable
+from fleetcron.store.sqlite_errors import meaning
 from fleetcron.store.sqlite_session import SqliteSession
 from fleetcron.store.written import Ok
 from tests.store.engines import bare, change, opened
@@ -210,3 +211,11 @@ def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
                 pass
 
     asyncio.run(scenario())
+
+
+def test_a_race_between_many_readers_passes() -> None:
+    error = sqlite3.OperationalError("locking protocol")
+    error.sqlite_errorcode = sqlite3.SQLITE_PROTOCOL
+    named = meaning(error, "/var/jobs.db")
+    assert isinstance(named, StoreUnavailable)
+    assert "the SQLite file /var/jobs.db is busy (locking protocol)" in str(named)

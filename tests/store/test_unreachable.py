@@ -1,6 +1,7 @@
 """PostgreSQL that cannot be reached, answers late, or loses an answer: what callers are told, and that it heals."""
 
 import asyncio
+import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -298,5 +299,28 @@ def test_a_wrong_password_is_refused_and_not_shown(postgres18_url: str) -> None:
             async with bare(f"{user}@{place.partition('/')[0]}/nowhere"):
                 pass
         assert not isinstance(caught.value, StoreUnavailable)
+
+    asyncio.run(scenario())
+
+
+def test_who_was_let_in_before_waits_to_be_let_in_again(postgres18_url: str) -> None:
+    """A password is changed under a fleet that runs: nobody gives up what he has to write."""
+    user, place = f"guest_{secrets.token_hex(4)}", postgres18_url.partition("@")[2]
+
+    async def scenario() -> None:
+        async with admin(postgres18_url) as connection:
+            await connection.execute(f"CREATE ROLE {user} LOGIN SUPERUSER PASSWORD 'first'")
+            try:
+                async with bare(f"postgresql://{user}:first@{place}") as engine:
+                    assert await engine.write(lambda: put(100)) == Ok(None)
+                    await connection.execute(f"ALTER ROLE {user} PASSWORD 'second'")
+                    ended = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = $1"
+                    await connection.fetch(ended, user)
+                    with pytest.raises(StoreUnavailable, match="refuses the user or the password"):
+                        await engine.write(lambda: put(101))
+                    await connection.execute(f"ALTER ROLE {user} PASSWORD 'first'")
+                    assert await engine.write(lambda: put(101)) == Ok(None)
+            finally:
+                await connection.execute(f"REASSIGN OWNED BY {user} TO postgres; DROP ROLE {user}")
 
     asyncio.run(scenario())

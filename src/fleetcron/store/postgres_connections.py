@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import asyncpg  # type: ignore[import-untyped]
 
-from fleetcron.errors import StoreError
+from fleetcron.errors import StoreError, StoreUnavailable
 from fleetcron.store.postgres_errors import meaning
 from fleetcron.store.postgres_url import PostgresUrl, unreadable
 
@@ -27,6 +27,7 @@ class Connector:
     def __init__(self, url: PostgresUrl, *, deadline_s: float) -> None:
         self.url = url
         self.deadline_s = deadline_s
+        self._was_let_in = False
         deadline_ms = int(deadline_s * 1000)
         # The server gives up before we do, so that an overloaded server is told from a broken network.
         self._settings = {
@@ -59,7 +60,9 @@ class Connector:
         return "".join(f"; SET LOCAL {name} = {value}" for name, value in settings.items())
 
     async def connect(self) -> Connection:
-        """A new connection, or the reason why there is none."""
+        """A new connection, or the reason why there is none. A server that has let us in before and does not now (a
+        password is being changed, a directory is away, a backup is put back) may do so again: that is no reason to give
+        up what runs."""
         settings = {"application_name": "fleetcron"}
         try:
             async with asyncio.timeout(self.deadline_s):
@@ -72,7 +75,11 @@ class Connector:
         except ValueError:
             raise unreadable(self.url.shown) from None
         except Exception as error:
-            raise meaning(error, self.url.shown) from error
+            named = meaning(error, self.url.shown)
+            if self._was_let_in and isinstance(named, StoreError):
+                named = StoreUnavailable(named.message, hint=named.hint)
+            raise named from error
+        self._was_let_in = True
         self._watch_the_line(connection)
         return connection
 

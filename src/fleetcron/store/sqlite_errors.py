@@ -50,6 +50,8 @@ def meaning(error: sqlite3.Error, path: str, statement: str | None = None) -> St
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             hint = "it goes on when that process has finished; `fuser` with the name of the file tells who it is"
             return StoreUnavailable(f"{place} is held by another process {words}", hint=hint)
+        case sqlite3.SQLITE_PROTOCOL:  # many begin to read at the same moment, and one of them lost that race too often
+            return StoreUnavailable(f"{place} is busy {words}", hint="it goes on when fewer processes use it at once")
         case sqlite3.SQLITE_READONLY:
             hint = f"give this user the right to write to {path}, {path}-wal, {path}-shm and the folder {folder}"
             return StoreUnavailable(f"{place} cannot be written {words}", hint=hint)

@@ -23,6 +23,7 @@ log_of_attempts = logging.getLogger("fleetcron.attempts")  # said of each, howev
 _BATCH: Final = 500
 _LEVELS: Final = {RunState.DEAD: logging.ERROR, RunState.CANCELLED: logging.INFO}
 _LONGEST_PAUSE_S: Final = 1.0
+_BELIEVED: Final = 3  # so often an end is refused before it is given up
 
 Heard: TypeAlias = Callable[[int, float, float], None]
 
@@ -98,7 +99,7 @@ class Acks:
         loop = asyncio.get_running_loop()
         ended = [each for each, _ in batch]
         decide = settling({each.run_id: errand for each, errand in batch}, self._chance)
-        pause_s, unsure, life = 0.05, False, self._life
+        pause_s, unsure, refusals, life = 0.05, False, 0, self._life
         while life == self._life:  # until it is written, or dropped because the lease is gone
             sent_s = loop.time()
             try:
@@ -123,18 +124,19 @@ class Acks:
                 if self.trouble != str(error):
                     log.warning("the end of %d attempts cannot be written yet: %s", len(ended), error)
                 self.trouble = str(error)
-            except StoreError as error:  # it will not get better: one of them is at fault, and the others must not wait
-                await self._one_by_one(batch, error)
-                return
+            except StoreError as error:  # it may not get better: one of them is at fault, and the others must not wait
+                if len(batch) > 1:
+                    for each in batch:
+                        await self._write([each])
+                    return
+                refusals += 1
+                if refusals == _BELIEVED:
+                    await self._give_up(*batch[0], error)
+                    return
             await asyncio.sleep(pause_s)
             pause_s = min(_LONGEST_PAUSE_S, pause_s * 2)
 
-    async def _one_by_one(self, batch: Sequence[tuple[Ended, Errand]], error: StoreError) -> None:
-        if len(batch) > 1:
-            for each in batch:
-                await self._write([each])
-            return
-        [(ended, errand)] = batch
+    async def _give_up(self, ended: Ended, errand: Errand, error: StoreError) -> None:
         log.error("the end of run %d attempt %d cannot be written: %s", ended.run_id, ended.attempt, error)
         fault = Fault("unwritable", f"how it ended could not be stored: {error}"[:500])
         plain = Ended(ended.run_id, ended.attempt, Failed(fault), ended.started_ms, ended.finished_ms)

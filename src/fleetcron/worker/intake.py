@@ -29,7 +29,7 @@ _MOST_CLAIMED: Final = 500
 _KEPT: Final = 20_000  # errands
 _PAUSE_S: Final = 0.05
 _LOOK_AGAIN_S: Final = 30.0  # for handlers that were not here
-# Stands in for a definition that is not stored: for its rules of trying again.
+# Stands in for a definition that is not stored, or cannot be read: for its rules of trying again.
 NOTHING: Final = Errand(CommandTarget(("true",)))
 
 
@@ -168,7 +168,11 @@ class Intake:
         """`life` is the one in which they were claimed: what belongs to an earlier one is somebody else's by now."""
         keys = {(run.run_id, run.attempt) for run in runs}
         self.on_the_way |= keys
-        await self._fetch(runs)
+        try:
+            await self._fetch(runs)
+        except StoreError:  # not one that passes while we wait: others may be able to, or we ourselves next time
+            self.give_back([Attempt(run, NOTHING) for run in runs])
+            raise
         if not self._is_held(life):
             self.on_the_way -= keys
             return
