@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from hashlib import sha256
 from json import loads
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.definition import Definition
@@ -19,6 +19,7 @@ from tests.simulate.record import Begun, Record, Row
 from tests.simulate.scenario import Scenario
 
 _ROUND_MS = 3_600_000  # so far around a stretch its neighbours are looked for
+_FOR_EVER: Final = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,22 @@ class Violation:
 
     def __str__(self) -> str:
         return f"{self.law}: {self.text}"
+
+
+class Queued(NamedTuple):
+    """A run waits in the queue of its pool, from one instant of the loop to another."""
+
+    run: Row
+    lane: str
+    from_ms: int
+    to_ms: int
+
+    def surely_at(self, at_ms: int) -> bool:
+        """Within one millisecond nobody knows what came first."""
+        return self.from_ms < at_ms < self.to_ms
+
+    def maybe_at(self, at_ms: int) -> bool:
+        return self.from_ms <= at_ms <= self.to_ms
 
 
 @dataclass
@@ -114,6 +131,22 @@ class Evidence:
             self.begun[each.stay.run_id].append(each)
         self.definitions = {job_id: Definition.from_body(row["definition"]) for job_id, row in self.jobs.items()}
         self.stretches = {job_id: self._stretches(job_id) for job_id in self.jobs}
+
+    @cached_property
+    def first_claims(self) -> dict[int, Row]:
+        """By run."""
+        return {row["run_id"]: row for row in reversed(self.record.tables["seen_claims"])}
+
+    @cached_property
+    def queued(self) -> dict[str, list[Queued]]:
+        """By job: who waited when."""
+        found: dict[str, list[Queued]] = defaultdict(list)
+        for row in self.record.tables["seen_queued"]:
+            run = self.runs.get(row["run_id"])
+            if run is not None:
+                to_ms = _FOR_EVER if row["to_ms"] is None else row["to_ms"]
+                found[run["job_id"]].append(Queued(run, row["lane"], row["from_ms"], to_ms))
+        return found
 
     @property
     def clock_was_set(self) -> bool:

@@ -11,21 +11,42 @@ from fleetcron.simulate.work import Stay
 
 Row = dict[str, Any]
 
-# They note a final run that changes, runs that vanish, a past that is rewritten, and terms that go back. `seen_ms()` is
-# the time of the loop, which no fault touches.
+# They note a final run that changes, runs that vanish, a past that is rewritten, and terms that go back; who waits in
+# the queue, and what people allow. `seen_ms()` is the time of the loop, which no fault touches; `now_ms` is what the
+# database's clock said, by which is decided what is due.
 OBSERVERS: Final = """
 CREATE TABLE seen_finals (run_id INTEGER, round INTEGER, state TEXT, finished_ms INTEGER, lane TEXT, reason TEXT,
-    at_ms INTEGER);
+    at_ms INTEGER, now_ms INTEGER);
 CREATE TABLE seen_wrongs (law TEXT, run_id INTEGER, what TEXT, at_ms INTEGER);
 CREATE TABLE seen_created (run_id INTEGER PRIMARY KEY, job_id TEXT, scheduled_for_ms INTEGER, kind TEXT,
     at_ms INTEGER);
 CREATE TABLE seen_withdrawn (run_id INTEGER PRIMARY KEY, at_ms INTEGER);
-CREATE TABLE seen_claims (run_id INTEGER, attempt INTEGER, node_id TEXT, at_ms INTEGER);
+CREATE TABLE seen_claims (run_id INTEGER, attempt INTEGER, node_id TEXT, at_ms INTEGER, now_ms INTEGER);
 CREATE TABLE seen_replays (run_id INTEGER, at_ms INTEGER);
-CREATE TABLE seen_cancels (run_id INTEGER, attempt INTEGER, reason TEXT, at_ms INTEGER);
+CREATE TABLE seen_cancels (run_id INTEGER, attempt INTEGER, reason TEXT, at_ms INTEGER, now_ms INTEGER);
 CREATE TABLE seen_attempts (run_id INTEGER, attempt INTEGER, node_id TEXT, outcome TEXT, at_ms INTEGER);
 CREATE TABLE seen_beats (node_id TEXT PRIMARY KEY, at_ms INTEGER);
 CREATE TABLE seen_burials (node_id TEXT, silent_ms INTEGER, at_ms INTEGER);
+CREATE TABLE seen_queued (run_id INTEGER, lane TEXT, from_ms INTEGER, to_ms INTEGER);
+CREATE INDEX seen_queued_now ON seen_queued (run_id) WHERE to_ms IS NULL;
+CREATE TABLE seen_parked (run_id INTEGER, gate TEXT, at_ms INTEGER, now_ms INTEGER);
+CREATE TABLE seen_caps (scope TEXT, name TEXT, most INTEGER, at_ms INTEGER);
+CREATE TRIGGER seen_enqueue AFTER INSERT ON queue
+BEGIN INSERT INTO seen_queued VALUES (NEW.run_id, NEW.lane, seen_ms(), NULL); END;
+CREATE TRIGGER seen_dequeue AFTER DELETE ON queue
+BEGIN UPDATE seen_queued SET to_ms = seen_ms() WHERE run_id = OLD.run_id AND to_ms IS NULL; END;
+CREATE TRIGGER seen_park AFTER UPDATE OF gate ON queue WHEN NEW.gate IS NOT NULL
+BEGIN INSERT INTO seen_parked VALUES (NEW.run_id, NEW.gate, seen_ms(), db_now_ms()); END;
+CREATE TRIGGER seen_tenant AFTER INSERT ON tenants
+BEGIN INSERT INTO seen_caps VALUES ('tenant', NEW.tenant, NEW.max_in_flight, seen_ms()); END;
+CREATE TRIGGER seen_tenant_change AFTER UPDATE ON tenants
+BEGIN INSERT INTO seen_caps VALUES ('tenant', NEW.tenant, NEW.max_in_flight, seen_ms()); END;
+CREATE TRIGGER seen_pool AFTER INSERT ON pools
+BEGIN INSERT INTO seen_caps VALUES ('pool', NEW.pool, NEW.slots, seen_ms()),
+    ('per_tenant', NEW.pool, NEW.per_tenant, seen_ms()); END;
+CREATE TRIGGER seen_pool_change AFTER UPDATE ON pools
+BEGIN INSERT INTO seen_caps VALUES ('pool', NEW.pool, NEW.slots, seen_ms()),
+    ('per_tenant', NEW.pool, NEW.per_tenant, seen_ms()); END;
 CREATE TRIGGER seen_join AFTER INSERT ON workers
 BEGIN INSERT OR REPLACE INTO seen_beats VALUES (NEW.node_id, seen_ms()); END;
 CREATE TRIGGER seen_beat AFTER UPDATE OF beat ON workers
@@ -38,7 +59,7 @@ BEGIN INSERT INTO seen_attempts VALUES (NEW.run_id, NEW.attempt, NEW.node_id, NE
 CREATE TRIGGER seen_final AFTER UPDATE OF finished_ms ON runs
 WHEN OLD.finished_ms IS NULL AND NEW.finished_ms IS NOT NULL
 BEGIN INSERT INTO seen_finals VALUES (NEW.run_id, NEW.round, NEW.state, NEW.finished_ms, NEW.lane, NEW.reason,
-    seen_ms()); END;
+    seen_ms(), db_now_ms()); END;
 CREATE TRIGGER seen_replay AFTER UPDATE OF round ON runs WHEN NEW.round > OLD.round
 BEGIN INSERT INTO seen_replays VALUES (NEW.run_id, seen_ms()); END;
 CREATE TRIGGER seen_change AFTER UPDATE ON runs WHEN OLD.finished_ms IS NOT NULL
@@ -68,21 +89,21 @@ BEGIN INSERT INTO seen_wrongs VALUES ('I12', OLD.run_id, 'an attempt vanished', 
 CREATE TRIGGER seen_term AFTER UPDATE OF term ON shard_terms WHEN NEW.term <= OLD.term
 BEGIN INSERT INTO seen_wrongs VALUES ('I9', NULL, 'a term did not rise', seen_ms()); END;
 CREATE TRIGGER seen_claim AFTER INSERT ON leases
-BEGIN INSERT INTO seen_claims VALUES (NEW.run_id, NEW.attempt, NEW.node_id, seen_ms()); END;
+BEGIN INSERT INTO seen_claims VALUES (NEW.run_id, NEW.attempt, NEW.node_id, seen_ms(), db_now_ms()); END;
 CREATE TRIGGER seen_retake AFTER UPDATE OF node_id ON leases WHEN NEW.node_id IS NOT NULL
 BEGIN
-    INSERT INTO seen_claims VALUES (NEW.run_id, NEW.attempt, NEW.node_id, seen_ms());
+    INSERT INTO seen_claims VALUES (NEW.run_id, NEW.attempt, NEW.node_id, seen_ms(), db_now_ms());
     INSERT INTO seen_wrongs SELECT 'I9', NEW.run_id, 'a run was taken from ' || OLD.node_id, seen_ms()
     WHERE OLD.node_id IS NOT NULL AND OLD.node_id <> NEW.node_id;
 END;
 CREATE TRIGGER seen_cancel AFTER UPDATE OF cancel ON leases WHEN NEW.cancel IS NOT NULL AND OLD.cancel IS NULL
-BEGIN INSERT INTO seen_cancels VALUES (NEW.run_id, NEW.attempt, NEW.cancel, seen_ms()); END;
+BEGIN INSERT INTO seen_cancels VALUES (NEW.run_id, NEW.attempt, NEW.cancel, seen_ms(), db_now_ms()); END;
 """
 
 _TABLES: Final = (
     "jobs", "job_revisions", "runs", "ledger", "gaps", "attempts", "events", "queue", "upcoming", "leases", "cursors",
     "seen_finals", "seen_wrongs", "seen_created", "seen_withdrawn", "seen_claims", "seen_replays", "seen_cancels",
-    "seen_attempts", "seen_burials",
+    "seen_attempts", "seen_burials", "seen_queued", "seen_parked", "seen_caps",
 )  # fmt: skip
 
 

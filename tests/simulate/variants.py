@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tests.simulate import bad_ends, bad_leases, bad_plans
+from tests.simulate import bad_ends, bad_leases, bad_plans, bad_policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,4 +215,43 @@ VARIANTS: Final[dict[str, Variant]] = {
     ),
     "cancel_does_not_wait": Variant("cancel_previous does not wait for the end", bad_plans.cancel_does_not_wait, ()),
     "nobody_is_let_go_on": Variant("an end promotes nobody", bad_plans.nobody_is_let_go_on, ()),
+    # the jobs of a dense world depend on nobody
+    "upstream_is_not_waited_for": Variant(
+        "dependencies are ignored", bad_policies.upstream_is_not_waited_for, (), kind="plain"
+    ),
+    "upstream_that_runs_is_enough": Variant(
+        "an upstream job that has not ended is waited for no longer",
+        bad_policies.upstream_that_runs_is_enough,
+        (),
+        kind="plain",
+    ),
+    "skipped_for_upstream_that_succeeded": Variant(
+        "a run is skipped because its upstream job succeeded",
+        bad_policies.skipped_for_upstream_that_succeeded,
+        (),
+        kind="plain",
+    ),
+    "caps_are_ignored": Variant("caps and quotas are ignored", bad_policies.caps_are_ignored, ("limits",)),
+    "slots_of_the_fleet_are_ignored": Variant(
+        "a pool has as many slots as its workers", bad_policies.slots_of_the_fleet_are_ignored, ("limits",)
+    ),
+    "queued_ticks_in_any_order": Variant(
+        "queued ticks do not wait for each other", bad_policies.queued_ticks_in_any_order, ("asking", "outage")
+    ),
+    "collapse_merges_nobody": Variant("collapse merges nobody", bad_policies.collapse_merges_nobody, ()),
+    "collapse_merges_before_it_is_due": Variant(
+        "a tick is merged into one that is not due", bad_policies.collapse_merges_before_it_is_due, ()
+    ),
+    "cancel_previous_cancels_nobody": Variant(
+        "cancel_previous asks nobody to stop", bad_policies.cancel_previous_cancels_nobody, ()
+    ),
+    "waiting_ticks_are_not_cancelled": Variant(
+        "cancel_previous leaves those that wait", bad_policies.waiting_ticks_are_not_cancelled, ("limits",)
+    ),
+    "cancelled_before_the_next_is_due": Variant(
+        "cancel_previous cancels before the next tick is due", bad_policies.cancelled_before_the_next_is_due, ()
+    ),
+    "expired_before_the_deadline": Variant(
+        "a run expires before its deadline", bad_policies.expired_before_the_deadline, ()
+    ),
 }
