@@ -83,6 +83,13 @@ class WorkerLease:
         self.trouble = f"the worker could not join (asked at {sent_ms})"
         return False
 
+    async def leave(self) -> None:
+        """End, with nothing in our hands. Renewals go on until then, and the one that comes too late is told that there
+        is no such worker: that is no loss, and stops nothing."""
+        self._until_ms = None
+        self._is_lost = True
+        await self._workers.leave(self._node_id)
+
     async def beat(self, *, joining: bool = False) -> bool:
         """Renew. Whoever was declared lost is told so; an unknown reply did not renew anything.
 

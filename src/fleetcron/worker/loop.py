@@ -369,7 +369,7 @@ class Worker:
             async with asyncio.timeout(self._config.lease_ttl_s):
                 await self._acks.empty()
         with suppress(StoreError):
-            await self._store.workers.leave(self._node_id)
+            await self.lease.leave()
 
 
 def _backoff_s(failures: int) -> float:
