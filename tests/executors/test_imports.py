@@ -1,6 +1,7 @@
 """How handler hosts find functions: what they know, what is new, and imports that hang."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +40,9 @@ def test_what_one_host_has_learned_the_others_learn_too(tmp_path: Path) -> None:
 def test_new_code_is_found_although_a_host_has_the_old_one(tmp_path: Path) -> None:
     """Python imports a module once: only a new process can see what was written since. What runs may finish."""
     module = tmp_path / "shop_of_today.py"
-    module.write_text("import os, time\ndef old(): time.sleep(1); return os.getpid()\n")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    module.write_text(f"import os\ndef old():\n    open({str(pipe)!r}).readline()\n    return os.getpid()\n")
     old, new = (PythonTarget(f"shop_of_today:{name}") for name in ("old", "new"))
     config = ExecutorConfig(handlers=("shop_of_today",))
 
@@ -57,6 +60,9 @@ def test_new_code_is_found_although_a_host_has_the_old_one(tmp_path: Path) -> No
             assert hosts.knows(new), hosts.why_not(new)
             hosts.start([assignment(new, 2), assignment(old, 3)])
             assert (await heard.end_of(3)).result_json == '"new"'
+            assert (1, 1) not in heard.done
+            with pipe.open("w") as end:
+                end.write("\n")
             assert (await heard.end_of(1)).result_json != (await heard.end_of(2)).result_json
             assert {end.outcome for end in heard.done.values()} == {Succeeded()}
 
@@ -81,11 +87,12 @@ def test_a_module_that_comes_later_is_found(tmp_path: Path) -> None:
 
 
 def test_what_one_host_has_is_there_whatever_another_one_says(tmp_path: Path) -> None:
-    """The second host cannot import it, as when its license is for one process: the work goes to the first."""
+    """The second host cannot import it, as when its license is for one process: the work goes to the first, and waits
+    there while it is busy (so each takes a moment)."""
     (tmp_path / "shop_for_one.py").write_text(
         "import os, time, pathlib\n"
         f"pathlib.Path({str(tmp_path / 'taken')!r}).touch(exist_ok=False)\n"
-        "def work(): time.sleep(0.2); return os.getpid()\n"
+        "def work(): time.sleep(0.1); return os.getpid()\n"
     )
     one = PythonTarget("shop_for_one:work")
     config = ExecutorConfig(handlers=("shop_for_one", SUBJECTS), hosts=2)
@@ -115,6 +122,7 @@ def shop(place: Path, *handlers: str) -> tuple[ExecutorConfig, list[PythonTarget
 
 
 @pytest.mark.parametrize("allowed", ["shop_that_hangs", "shop_that_hangs:work"])
+@pytest.mark.usefixtures("turns_are_short")
 def test_an_import_that_hangs_keeps_only_its_own_functions_waiting(allowed: str, tmp_path: Path) -> None:
     """They are asked for together. A function that the list names is imported when a host starts, too."""
     config, [hangs, beside, gone] = shop(tmp_path, allowed)
@@ -138,6 +146,7 @@ def test_an_import_that_hangs_keeps_only_its_own_functions_waiting(allowed: str,
         asyncio.run(scenario(go_on))
 
 
+@pytest.mark.usefixtures("turns_are_short")
 def test_an_import_that_hangs_for_too_long_is_an_unknown_handler(tmp_path: Path) -> None:
     """The reason is its own. The others have theirs, and its host goes on to be used."""
     config, [hangs, beside, gone] = shop(tmp_path, "shop_that_hangs")
@@ -163,6 +172,7 @@ def test_an_import_that_hangs_for_too_long_is_an_unknown_handler(tmp_path: Path)
         asyncio.run(scenario(go_on))
 
 
+@pytest.mark.usefixtures("turns_are_short")
 def test_a_run_whose_import_hangs_in_the_next_host_is_declined(tmp_path: Path) -> None:
     """The function was there, its host has ended, and the code of now hangs: its run does not wait for ever."""
     config, [hangs, *_] = shop(tmp_path, SUBJECTS, "shop_that_hangs")

@@ -100,6 +100,7 @@ def test_what_is_not_there_is_declined() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("turns_are_short")
 def test_an_import_that_hangs_keeps_nobody_else_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor the end of the worker."""
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -145,6 +146,7 @@ def test_timeouts_and_cancels() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("force_is_short")
 def test_what_cannot_be_stopped_is_given_up_and_that_is_the_weaker_promise() -> None:
     free = threading.Event()
 
@@ -164,6 +166,7 @@ def test_what_cannot_be_stopped_is_given_up_and_that_is_the_weaker_promise() -> 
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("force_is_short")
 def test_who_was_given_up_is_not_missing_to_others() -> None:
     """A thread for each slot, whatever was left behind in others."""
     free = threading.Event()

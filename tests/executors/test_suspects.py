@@ -13,16 +13,18 @@ from fleetcron.model.outcome import Failed, Lost, Succeeded, TimedOut
 from fleetcron.model.target import PythonTarget
 from tests.executors.stage import SUBJECTS, all_at_once, assignment, handler_hosts, module_that_hangs, pid_of, python
 
+STUBBORN = {"grace_s": 0.1, "patience_s": 0.1}  # for those that would use more of it for nothing
 _CRASHES = "import os\ndef work(): os._exit(7)"
 
 
 @pytest.mark.parametrize("name", ["hogs", "waits_in_c"])
+@pytest.mark.usefixtures("force_is_short")
 def test_who_had_to_be_killed_with_its_host_runs_alone_from_then_on(name: str) -> None:
     """S1-26: what does not stop hurts its neighbours once. Its next attempt is killed alone, however often."""
 
     async def scenario() -> None:
         subjects = (name, "sleeps", "pid_of")
-        async with handler_hosts(*subjects, silence_s=0.5, patience_s=0.3) as (hosts, heard):
+        async with handler_hosts(*subjects, silence_s=0.5, **STUBBORN) as (hosts, heard):
             await pid_of(hosts, heard, 9)
             hosts.start([assignment(python("sleeps"), 1), assignment(python(name), 2, timeout_s=0.1)])
             assert isinstance((await heard.end_of(2)).outcome, TimedOut)
@@ -39,11 +41,12 @@ def test_who_had_to_be_killed_with_its_host_runs_alone_from_then_on(name: str) -
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("force_is_short")
 def test_a_function_runs_alone_as_soon_as_one_of_its_attempts_does_not_stop() -> None:
     """The host of that one lives on for as long as its neighbours are waited for."""
 
     async def scenario() -> None:
-        async with handler_hosts("waits_in_c", "sleeps", "pid_of", patience_s=30) as (hosts, heard):
+        async with handler_hosts("waits_in_c", "sleeps", "pid_of", grace_s=0.1, patience_s=30) as (hosts, heard):
             await pid_of(hosts, heard, 9)
             hosts.start([assignment(python("sleeps"), 1), assignment(python("waits_in_c"), 2, timeout_s=0.1)])
             while not hosts._suspects:
@@ -57,12 +60,13 @@ def test_a_function_runs_alone_as_soon_as_one_of_its_attempts_does_not_stop() ->
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("force_is_short")
 def test_who_holds_the_interpreter_is_found_although_others_time_out_before_it() -> None:
     """Of two hosts that did not answer, it was in both."""
 
     async def scenario() -> None:
         subjects = ("hogs", "sleeps", "sleeps_in_a_thread", "pid_of")
-        async with handler_hosts(*subjects, silence_s=0.5, patience_s=0.3) as (hosts, heard):
+        async with handler_hosts(*subjects, silence_s=0.5, **STUBBORN) as (hosts, heard):
             for at, name in enumerate(("sleeps", "sleeps_in_a_thread")):
                 await pid_of(hosts, heard, at)
                 hosts.start([assignment(python("hogs"), 10 + at), assignment(python(name), 20 + at, timeout_s=0.1)])
@@ -106,6 +110,7 @@ def test_after_such_a_crash_each_suspect_runs_alone_until_it_has_come_back() -> 
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("turns_are_short")
 def test_a_suspect_runs_alone_although_its_import_takes_long(tmp_path: Path) -> None:
     """A host is ready before the import of a slow one is over. It waits for that one, and does not decline it."""
     slow = PythonTarget("shop_that_hangs:work")
@@ -130,6 +135,7 @@ def test_a_suspect_runs_alone_although_its_import_takes_long(tmp_path: Path) -> 
         asyncio.run(scenario(go_on))
 
 
+@pytest.mark.usefixtures("turns_are_short")
 def test_a_suspect_that_did_not_start_is_a_suspect_still(tmp_path: Path) -> None:
     """Who was declined has not come back. The next attempt gets a host that looks again."""
     slow = PythonTarget("shop_that_hangs:work")

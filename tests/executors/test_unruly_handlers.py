@@ -36,11 +36,15 @@ def test_a_timeout_ends_a_function_and_only_that_function(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["ignores", "waits_in_c"])
+@pytest.mark.usefixtures("force_is_short")
 def test_a_function_that_does_not_stop_costs_its_host_but_not_its_neighbours(name: str, tmp_path: Path) -> None:
     """S1-26: the neighbour finishes, new work goes to a new host meanwhile, and then the old host is killed."""
 
     async def scenario() -> None:
-        async with handler_hosts(name, "pid_of", "meets_all", "leaves_a_daemon", patience_s=30) as (hosts, heard):
+        async with handler_hosts(name, "pid_of", "meets_all", "leaves_a_daemon", grace_s=0.1, patience_s=30) as (
+            hosts,
+            heard,
+        ):
             old = await pid_of(hosts, heard, 10)
             hosts.start([assignment(python("leaves_a_daemon"), 11)])
             daemon = int((await heard.end_of(11)).result_json or 0)
@@ -63,9 +67,10 @@ def test_a_function_that_does_not_stop_costs_its_host_but_not_its_neighbours(nam
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("force_is_short")
 def test_neighbours_that_take_too_long_are_lost_with_the_host() -> None:
     async def scenario() -> None:
-        async with handler_hosts("waits_in_c", "sleeps", patience_s=0.3) as (hosts, heard):
+        async with handler_hosts("waits_in_c", "sleeps", grace_s=0.1, patience_s=0.1) as (hosts, heard):
             hosts.start([assignment(python("waits_in_c"), 1, timeout_s=0.1), assignment(python("sleeps"), 2)])
             assert isinstance((await heard.end_of(1)).outcome, TimedOut)
             neighbour = (await heard.end_of(2)).outcome
@@ -76,11 +81,12 @@ def test_neighbours_that_take_too_long_are_lost_with_the_host() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("force_is_short")
 def test_a_regular_expression_that_holds_the_interpreter_does_not_hold_the_worker() -> None:
     """The host does not answer: new work goes to another one long before the timeout, and the timeout ends it."""
 
     async def scenario() -> None:
-        async with handler_hosts("hogs", "pid_of", silence_s=0.5, patience_s=0) as (hosts, heard):
+        async with handler_hosts("hogs", "pid_of", grace_s=0.1, silence_s=0.5, patience_s=0) as (hosts, heard):
             old = await pid_of(hosts, heard, 10)
             hosts.start([assignment(python("hogs"), 1, timeout_s=1.5)])
             new, caught = None, 20
@@ -280,6 +286,7 @@ def test_a_host_that_cannot_start_is_said_and_not_tried_in_a_loop() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("turns_are_short")
 def test_a_host_on_trial_takes_no_work_so_what_waits_is_told_that_there_is_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

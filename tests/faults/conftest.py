@@ -8,15 +8,24 @@ import pytest
 from tests.faults.fleet import Fleet, fleet
 from tests.faults.scene import Scene, opened
 from tests.faults.work_patient import patients
-from tests.faults.work_stage import cradle, postgres_siege, postgres_sieges, siege, sieges, sqlite_siege, sqlite_sieges
+from tests.faults.work_stage import (
+    both_sieges,
+    cradle,
+    postgres_siege,
+    postgres_sieges,
+    siege,
+    sieges,
+    sqlite_siege,
+    sqlite_sieges,
+)
 from tests.services.guard import Guard
 from tests.services.postgres import Template
 from tests.soak.rounds import soak
 from tests.store.conftest import own_postgres, postgres18_url, sqlite_file_url, store_template18
 
 __all__ = [
-    "cradle", "own_postgres", "patients", "postgres18_url", "postgres_siege", "postgres_sieges", "processes", "siege",
-    "sieges", "soak", "sqlite_file_url", "sqlite_siege", "sqlite_sieges", "store_template18",
+    "both_sieges", "cradle", "own_postgres", "patients", "postgres18_url", "postgres_siege", "postgres_sieges",
+    "processes", "siege", "sieges", "soak", "sqlite_file_url", "sqlite_siege", "sqlite_sieges", "store_template18",
 ]  # fmt: skip
 
 

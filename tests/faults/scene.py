@@ -91,6 +91,8 @@ class Scene:
     async def _emptied(self) -> None:
         shop = await Shop.open(self.first.store, self.first.clock)
         self.first.numbers = shop.numbers
+        for each in (self.first, self.second):
+            each.store.output._sure.clear()  # it remembers whose output fits
 
     def begin(self, prepare: Act) -> None:
         async def anew() -> Mapping[str, Job]:
@@ -103,18 +105,30 @@ class Scene:
         self.jobs = {job.job_id: job for job in jobs.values()}
 
     def everywhere(
-        self, prepare: Act, one: Act, other: Act, *, turned: bool = False, stride: int = 1
+        self, prepare: Act, one: Act, other: Act, *, turned: bool = False, stride: int | None = 1
     ) -> Iterator[None]:
-        """One is stopped before each of its statements in turn while the other works, each time in a scene prepared
-        anew. The caller looks at what has come of it."""
+        """One is stopped before each of its statements in turn while the other works, or before every so-manieth; None:
+        before the first and one in the middle. In any case before its last commit: then the other one is first, unless
+        it has to wait. Each time in a scene prepared anew; the caller looks at what has come of it."""
         if turned:
             one, other = other, one
-        for before in count(step=stride):
+        self.begin(prepare)
+        last = self.length(one) - 1
+        assert last > 0
+        for before in sorted({*range(0, last, stride or (last + 1) // 2), last}):
             self.begin(prepare)
-            if not self.interleave(one, other, before):
-                assert before > 1
-                return
+            assert self.interleave(one, other, before)
             yield
+
+    def length(self, one: Act) -> int:
+        """How many statements and commits it has when it is left in peace."""
+        stop = Stop(self.actors[0], -1)
+        stop.install()
+        try:
+            self.do(one(self.first))
+        finally:
+            stop.remove()
+        return stop.seen
 
     def interleave(self, one: Act, other: Act, before: int) -> bool:
         """False if the first one has no such statement."""

@@ -131,6 +131,14 @@ def many_are_held_back(for_ms: int | None = None) -> Act:
     return prepare
 
 
+async def a_hold_was_loosened(shop: Shop) -> Mapping[str, Job]:
+    """Five runs were held back. Whoever let some of them go has died before he came to these."""
+    jobs = await many_are_held_back()(shop)
+    await change(shop.store.engine, "UPDATE controls SET percent = 60")
+    found: Mapping[str, Job] = jobs
+    return found
+
+
 def ticks_that_nobody_queued(policy: Any) -> Act:
     """Three ticks were planned, and an hour has passed since; a fourth is due now."""
 
@@ -220,9 +228,28 @@ def _both_ways() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("pair", "turned", "stride"), list(_both_ways()))
 def test_two_sessions(scene: Scene, pair: str, turned: bool, stride: int) -> None:
-    """S2-42, S2-45, S3-46: in `make test` stopped at every third statement, in `make soak` at each."""
+    """S2-42, S2-45, S3-46: in `make test` stopped at every third statement and the commit, in `make soak` at each."""
     for _ in scene.everywhere(*PAIRS[pair], turned=turned, stride=stride):
         scene.do(to_the_end(Inspector(scene.first, scene.jobs, Rules()), "last", ("p1", "p2")))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("other", [claim("n2"), cancel(2), sweep], ids=["claim", "cancel", "sweep"])
+def test_a_sweep_lets_some_go(scene: Scene, other: Act, turned: bool) -> None:
+    """Whoever may start does, whatever others do to them meanwhile; the others are held back until the end."""
+
+    async def started() -> set[int]:
+        await sweep(scene.first)
+        await scene.first.claimed("last")
+        return {row["run_id"] for row in await scene.first.rows("SELECT run_id FROM leases WHERE node_id IS NOT NULL")}
+
+    found = set()
+    for _ in scene.everywhere(a_hold_was_loosened, sweep, other, turned=turned, stride=3):
+        found.add(frozenset(scene.do(started())))
+        scene.do(release(scene.first))
+        scene.do(to_the_end(Inspector(scene.first, scene.jobs, Rules()), "last", ("p1", "p2")))
+    assert len(found) == 1
+    assert 0 < len(*found) < 5
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -142,7 +142,7 @@ def test_a_run_is_not_given_away_twice(sqlite_siege: Siege, monkeypatch: pytest.
         return any(row["due_ms"] > soon_ms for row in rows_of(siege.url, "SELECT due_ms FROM leases"))
 
     async def scenario() -> None:
-        await create(siege.url, [job("tick", "works", 1.2, schedule="*/3 * * * * *"), once(job("blocker", "works", 1))])
+        await create(siege.url, [job("tick", "works", 0.7, schedule="*/2 * * * * *"), once(job("blocker", "works", 1))])
         engine = Holding(await open_engine(wish.url, clock=SystemClock(), connections=3))
         async with running(Node(Store(engine), wish.config(), SystemClock())):
             await siege.begun(job="tick")

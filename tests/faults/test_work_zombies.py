@@ -30,7 +30,7 @@ LONG = [
 async def falls_asleep(siege: Siege, member: Member) -> None:
     """Until everybody has given it up."""
     await until(lambda: member.asleep)
-    siege.cuts[member.name] += 1
+    siege.sleeps[member.name] += 1
 
     async def is_given_up() -> bool:
         return not await siege.works(member.name)
@@ -57,7 +57,7 @@ def held_by_a_sleeper(siege: Siege, *, switch: bool) -> None:
             await trigger(siege.url, one.name)
         await siege.begun(len(LONG))
         siege.survivor()
-        sleeper.send(signal.SIGSTOP)
+        await siege.puts_to_sleep(sleeper)
         await falls_asleep(siege, sleeper)
         await siege.begun(len(LONG), node="survivor")
         await wakes(sleeper)
@@ -92,7 +92,7 @@ def test_an_inline_sleeper_stops_when_it_wakes(siege: Siege) -> None:
             await trigger(siege.url, one.name)
         await siege.begun(len(held))
         siege.survivor()
-        sleeper.send(signal.SIGSTOP)
+        await siege.puts_to_sleep(sleeper)
         await falls_asleep(siege, sleeper)
         await siege.begun(len(held), node="survivor")
         await wakes(sleeper)
@@ -112,10 +112,7 @@ INSIDE = [("claim.written", 3), ("finish.written", 1)]
 MORE = [("worker.renew", 3), ("promote.written", 2), ("output.written", 2), ("working store.commit", 5)]
 
 
-@pytest.mark.parametrize("more", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["few", "more"])
-def test_zombies_write_nothing(siege: Siege, more: bool) -> None:
-    """S4-21: they wake with a claim or an end in their hands. Two of them die while they begin anew."""
-
+async def risen(siege: Siege, *, more: bool) -> None:
     async def zombie(number: int, step: str, nth: int, then: list[tuple[str, str, int]]) -> None:
         for again in count():
             member = siege.born(f"zombie-{number}-{again}", faults=[("stop", step, nth), *then])
@@ -129,24 +126,32 @@ def test_zombies_write_nothing(siege: Siege, more: bool) -> None:
         else:
             await wakes(member)
 
+    await create(siege.url, [*LOAD, *COMMANDS])
+    siege.survivor(slots=3)
+    await siege.begun(3)
+    inside = [*INSIDE, *(MORE if more else [])]
+    places = [*BETWEEN, *(inside if siege.url.startswith("postgres") else [])]
+    ends: list[list[tuple[str, str, int]]] = [
+        *([] for _ in places),
+        [("kill", "worker.forsake", 1)],
+        [("kill", "worker.forsaken", 1)],
+    ]
+    places += [("working store.committed", 3), ("working store.committed", 9)]
+    zombies = [zombie(number, *place, then) for number, (place, then) in enumerate(zip(places, ends, strict=True))]
+    await asyncio.gather(*zombies)
+    await siege.heals()
+
+
+@pytest.mark.parametrize("more", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["few", "more"])
+def test_zombies_write_nothing(both_sieges: tuple[Siege, Siege], more: bool) -> None:
+    """S4-21: they wake with a claim or an end in their hands. Two of them die while they begin anew."""
+
     async def scenario() -> None:
-        await create(siege.url, [*LOAD, *COMMANDS])
-        siege.survivor(slots=3)
-        await siege.begun(3)
-        inside = [*INSIDE, *(MORE if more else [])]
-        places = [*BETWEEN, *(inside if siege.url.startswith("postgres") else [])]
-        ends: list[list[tuple[str, str, int]]] = [
-            *([] for _ in places),
-            [("kill", "worker.forsake", 1)],
-            [("kill", "worker.forsaken", 1)],
-        ]
-        places += [("working store.committed", 3), ("working store.committed", 9)]
-        zombies = [zombie(number, *place, then) for number, (place, then) in enumerate(zip(places, ends, strict=True))]
-        await asyncio.gather(*zombies)
-        await siege.heals()
+        await asyncio.gather(*(risen(siege, more=more) for siege in both_sieges))
 
     asyncio.run(scenario())
-    siege.check()
+    for siege in both_sieges:
+        siege.check()
 
 
 @rarely(POSTGRES)
@@ -154,11 +159,11 @@ def test_an_end_that_comes_too_late_is_refused(siege: Siege) -> None:
     """Its function ends while it sleeps; when it wakes the run is another one's, and its word is not taken."""
 
     async def scenario() -> int:
-        await create(siege.url, [once(job("short", "works", 1.0))])
-        sleeper = siege.born("sleeper", roles=["scheduler", "worker"])
+        await create(siege.url, [once(job("short", "works", 1.2))])
+        sleeper = siege.born("sleeper", roles=["scheduler", "worker"], ttl_s=2.4)
         run = await trigger(siege.url, "short")
         await siege.begun()
-        sleeper.send(signal.SIGSTOP)
+        await siege.puts_to_sleep(sleeper)
         siege.survivor()
         await falls_asleep(siege, sleeper)
         await siege.begun(2)

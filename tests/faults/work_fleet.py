@@ -29,7 +29,7 @@ from fleetcron.store.written import Ok
 from tests.faults import truth, work_handlers, work_truth
 from tests.faults.fleet import until
 from tests.faults.nursery import Nursery
-from tests.faults.work_node import HANDLERS, SHARDS, Wish
+from tests.faults.work_node import HANDLERS, SHARDS, Wish, pillow_of
 from tests.services.guard import alive
 
 PROGRAM = (sys.executable, "-I", "-S", str(Path(work_handlers.__file__)))
@@ -127,7 +127,8 @@ class Siege:
     folder: Path
     cradle: Nursery
     members: dict[str, Member] = field(default_factory=dict)
-    cuts: Counter[str] = field(default_factory=Counter)  # by node: kills and sleeps past a lease
+    cuts: Counter[str] = field(default_factory=Counter)  # by node: how often it was killed
+    sleeps: Counter[str] = field(default_factory=Counter)  # by node: how often it slept, or was cut off, past its lease
     inside: set[str] = field(default_factory=set)  # nodes in the test's own process
     _lines: list[dict[str, Any]] = field(default_factory=list)
     _read: int = 0  # bytes of the log that are in `_lines`
@@ -152,6 +153,15 @@ class Siege:
         member.send(signal.SIGKILL)
         await until(lambda: not member.alive)
         self.cuts[member.name] += 1
+
+    async def puts_to_sleep(self, member: Member) -> None:
+        """Wherever it is; but whoever stands still in a transaction keeps everybody from a SQLite file: there, after
+        its next commit."""
+        if self.url.startswith("sqlite"):
+            pillow_of(str(member.log)).touch()
+        else:
+            member.send(signal.SIGSTOP)
+        await until(lambda: member.asleep)
 
     async def dies(self, member: Member, patience_s: float = 30) -> None:
         """By its own hand."""
@@ -222,13 +232,17 @@ class Siege:
         """`lines` if the clock of the handlers is not the database's: then theirs are not comparable as they are."""
         tables = truth.read(self.url, (*truth.TABLES, *work_truth.TABLES))
         cuts = Counter(self.cuts)
-        for member in self.members.values():  # who noticed by itself that its lease was over
-            cuts[member.name] += sum("everything is stopped" in line for line in member.lines())
+        for (
+            member
+        ) in self.members.values():  # who slept notices that its lease is over; so does who stood still unasked
+            noticed = sum("everything is stopped" in line for line in member.lines())
+            cuts[member.name] += max(self.sleeps[member.name], noticed)
         return work_truth.judge(tables, self.lines() if lines is None else lines, cuts, AGAIN_MS)
 
     def check(self) -> work_truth.Verdict:
         verdict = self.judged()
-        print(f"\n{verdict.summary()}; {verdict}; {sum(self.cuts.values())} cuts")
+        cuts = sum(self.cuts.values()) + sum(self.sleeps.values())
+        print(f"\n{verdict.summary()}; {verdict}; {cuts} cuts")
         assert verdict.wrong == [], "\n".join(verdict.wrong[:20])
         return verdict
 

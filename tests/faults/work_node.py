@@ -8,10 +8,11 @@ import json
 import logging
 import os
 import signal
-import time
+import threading
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import fleetcron.node
@@ -84,10 +85,12 @@ class Wish:
 
 class Faults:
     """Send this process a signal at the n-th time that a step is reached, and say so: who dies otherwise has crashed.
-    "working store.committed" counts from its first claim on."""
+    "working store.committed" counts from its first claim on. Where a `pillow` is put it falls asleep after its next
+    commit."""
 
-    def __init__(self, faults: list[tuple[str, str, int]]) -> None:
+    def __init__(self, faults: list[tuple[str, str, int]], pillow: Path) -> None:
         self._faults = {(step, nth): SIGNALS[does] for does, step, nth in faults}
+        self._pillow = pillow
         self.passed: Counter[str] = Counter()
 
     def __call__(self, step: str) -> None:
@@ -96,14 +99,22 @@ class Faults:
             number = self._faults.get((name, self.passed[name]))
             if number is not None:
                 os.write(1, f"{number.name} at {name}\n".encode())
-                os.kill(os.getpid(), number)
-                time.sleep(0.05)  # a stop takes a moment: this thread must not be in its next transaction by then
+                # To this thread, which stops here: another one may take its time, and this one be in its next
+                # transaction by then, with everybody kept from a SQLite file.
+                signal.pthread_kill(threading.get_ident(), number)
+        if step == "store.committed" and self._pillow.exists():
+            self._pillow.unlink()
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+
+
+def pillow_of(log: str) -> Path:
+    return Path(log).with_suffix(".pillow")
 
 
 async def work(wish: Wish) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
-    faults = Faults(wish.faults)
+    faults = Faults(wish.faults, pillow_of(wish.log))
     steps.on_step(faults)
     if wish.elsewhere:
         fleetcron.node.this_process = lambda pid: f"elsewhere/{this_process(pid)}"  # type: ignore[attr-defined]

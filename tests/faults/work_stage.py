@@ -1,5 +1,6 @@
-"""Fixtures of the tests in which workers work: `siege` on each store, `sqlite_siege`, `postgres_siege`. For those that
-need one after the other: `sieges` on each store, and each alone."""
+"""Fixtures of the tests in which workers work: `siege` on each store, `sqlite_siege`, `postgres_siege`; `both_sieges`
+for a test that waits more than it computes, and plays on both at the same time. For those that need one after the
+other: `sieges` on each store, and each alone."""
 
 import os
 import shutil
@@ -51,6 +52,19 @@ def postgres_siege(cradle: Nursery, postgres18_url: str, tmp_path: Path) -> Iter
     found = Siege(postgres18_url, tmp_path, cradle)
     yield found
     found.end()
+
+
+@pytest.fixture
+def both_sieges(
+    cradle: Nursery, sqlite_file_url: str, postgres18_url: str, tmp_path: Path
+) -> Iterator[tuple[Siege, Siege]]:
+    """On SQLite and on PostgreSQL."""
+    found = Siege(sqlite_file_url, tmp_path / "sqlite", cradle), Siege(postgres18_url, tmp_path / "postgres", cradle)
+    for each in found:
+        each.folder.mkdir()
+    yield found
+    for each in found:
+        each.end()
 
 
 @dataclass

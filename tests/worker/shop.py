@@ -66,7 +66,7 @@ class Shop(Handwork):
     @classmethod
     async def open(cls, store: Store, clock: DatabaseClock, now_ms: int = BEGIN_MS) -> "Shop":
         """Empty, on a database that may have been used before."""
-        text = ";\n".join(f"DELETE FROM {name}" for name in (*_EMPTIED, "controls", "events"))
+        text = ";\n".join(f"DELETE FROM {name}" for name in (*_EMPTIED, "controls", "events", "attempt_logs"))
         await change(store.engine, f"{text};")
         await clock.set(now_ms)
         return cls(store, clock, fetcher(store.engine))

@@ -144,7 +144,7 @@ def test_nor_if_the_lease_is_lost_meanwhile(sqlite_memory_url: str, monkeypatch:
         assert line.run.state is RunState.CANCELLED
         assert not search.started.is_set()
 
-    played(sqlite_memory_url, scenario, {"t:f": search.handler})
+    played(sqlite_memory_url, scenario, {"t:f": search.handler}, lease_ttl_s=1.0, renew_s=0.2)
 
 
 def test_a_worker_that_ends_meanwhile_gives_it_back(sqlite_memory_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,15 +2,20 @@
 
 import asyncio
 
+import pytest
+
 from fleetcron.executors.reports import LogChunk, Progress
 from fleetcron.worker.output import Output
 from tests.worker.crew import Crew
 from tests.worker.plays import played
 
 
-def test_whoever_prints_on_and_on_keeps_no_end_from_being_written(sqlite_memory_url: str) -> None:
+def test_whoever_prints_on_and_on_keeps_no_end_from_being_written(
+    sqlite_memory_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before an end is written, what came until then is. A hundred commands that print a line now and then print the
     next one before the last one is stored, and that was waited for, too."""
+    monkeypatch.setattr("fleetcron.worker.output._EVERY_S", 0.02)
 
     async def scenario(made: Crew) -> None:
         output = Output(made.store, "w1")
