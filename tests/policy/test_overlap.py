@@ -231,6 +231,22 @@ def test_cancel_previous() -> None:
     assert (verdict(choice, 2), choice.cancels) == ("waits at key until 2000", {})
 
 
+def test_an_older_tick_cancels_no_newer_one() -> None:
+    """It came after it, as from a stretch that an edit has left undecided. Whoever runs or rests goes on."""
+    late = run(1, due=-5_000, overlap="cancel_previous")
+    for node_id in ("n1", None):
+        newer = holder(node_id=node_id)._replace(scheduled_for_ms=NOW - 1_000, due_ms=NOW - 1_000)
+        choice = choose(facts(late, waiting=waiting(late), holders={KEY: [newer]}))
+        assert (verdict(choice, 1), verdict(choice, 9), choice.cancels) == ("cancelled", "stays", {})
+        assert [close.reason for close in choice.closes] == ["cancel_previous: run 9 takes its place"]
+        former = newer._replace(claim_key="k:t1:old")
+        choice = choose(facts(late, waiting=waiting(late), of_jobs={"1": [former]}))
+        assert (verdict(choice, 1), verdict(choice, 9), choice.cancels) == ("cancelled", "stays", {})
+    early = holder()._replace(scheduled_for_ms=NOW + 500, due_ms=NOW + 500)  # claimed, and not begun
+    choice = choose(facts(late, waiting=waiting(late), holders={KEY: [early]}))
+    assert (verdict(choice, 1), choice.cancels) == ("waits at key until 500", {})
+
+
 def test_allow_has_a_bound_or_none() -> None:
     """S3-47."""
     three = [run(number, overlap="allow", max_running=2) for number in (1, 2, 3)]

@@ -78,8 +78,8 @@ def _live_ticks(seen: Evidence) -> set[int]:
 
 
 def i1_cancelled_only_by_a_newer_tick(seen: Evidence) -> Iterator[Violation]:
-    """I1: a run of a job that cancels is cancelled because people or its job's end wanted it, or a newer live tick
-    waited and was due: when the run was asked to stop, or when it ended, if it was not at work."""
+    """I1: a run of a job that cancels is cancelled because people or its job's end wanted it, or a newer live tick was
+    due and waited, or was at work already: when the run was asked to stop, or when it ended, if it was not at work."""
     asked = {row["run_id"]: row for row in reversed(seen.record.tables["seen_cancels"])}
     for run in seen.runs.values():
         final = seen.first_final(run)
@@ -90,8 +90,8 @@ def i1_cancelled_only_by_a_newer_tick(seen: Evidence) -> Iterator[Violation]:
         if {each.state for each in seen.stretches[run["job_id"]]} & {"cancelled", "deleted"}:
             continue
         when = asked.get(run["run_id"], final)
-        newer = _newer_due(seen, run, when["now_ms"], only_live=True)
-        if not any(each.maybe_at(when["at_ms"]) for each in newer):
+        newer = list(_newer_due(seen, run, when["now_ms"], only_live=True))
+        if not any(each.maybe_at(when["at_ms"]) or _is_at_work(seen, each, when["at_ms"]) for each in newer):
             text = f"run {run['run_id']} was cancelled and no newer tick was due"
             yield Violation("I1", text, run["run_id"], run["job_id"], when["at_ms"] / 1000)
 
@@ -128,6 +128,13 @@ def _newer_due(seen: Evidence, run: Row, now_ms: int, *, only_live: bool) -> Ite
         is_newer = each.run["kind"] == "tick" and each.run["scheduled_for_ms"] > run["scheduled_for_ms"]
         if is_newer and each.run["run_after_ms"] <= now_ms and (each.lane == "live" or not only_live):
             yield each
+
+
+def _is_at_work(seen: Evidence, each: Queued, at_ms: int) -> bool:
+    """It was taken from there for the first time, and has not come to its first end."""
+    claim, final = seen.first_claims.get(each.run["run_id"]), seen.first_final(each.run)
+    taken = claim is not None and each.maybe_at(claim["at_ms"]) and claim["at_ms"] <= at_ms
+    return taken and (final is None or at_ms <= final["at_ms"])
 
 
 def _is_fresh(seen: Evidence, waits: Queued) -> bool:

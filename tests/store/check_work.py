@@ -697,6 +697,29 @@ async def a_tick_cancels_the_one_before(shop: Shop) -> None:
 
 
 @check
+async def a_tick_that_comes_after_a_newer_one_cancels_nothing(shop: Shop) -> None:
+    """A stretch that an edit has left undecided is decided when the ticks after it are planned, and may run already.
+    The older tick asked the newer one to stop, or ended one that rested between two attempts."""
+    job = Job(1, overlap="cancel_previous")
+    await shop.define(job)
+    await shop.plan(job, NOW)
+    await shop.promote(0)
+    await shop.join("n1", p1=9)
+    assert [run.run_id for run in (await shop.claim("n1")).runs] == [1]
+    await shop.plan(job, NOW - 3_000)
+    await shop.promote(0)
+    taken = await shop.claim("n1")
+    assert (taken.runs, taken.cancels) == ((), {})
+    assert (await shop.states())[2] == "cancelled"
+    await shop.finish("n1", 1, 1, BROKEN)
+    await shop.plan(job, NOW - 2_000)
+    await shop.promote(0)
+    assert (await shop.claim("n1")).runs == ()
+    assert (await shop.states())[3] == "cancelled"
+    assert [row["run_id"] for row in await shop.rows("SELECT run_id FROM leases")] == [1]
+
+
+@check
 async def a_run_expires_at_its_deadline(shop: Shop) -> None:
     """S0-21: no first start after the start deadline."""
     job = Job(1, overlap="allow", max_running=0, deadline_ms=1_000)

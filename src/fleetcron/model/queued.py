@@ -57,7 +57,8 @@ class Queued(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """Who has a key. Without a node the run rests between two attempts. `claim_key`: which one."""
+    """Who has a key. Without a node the run rests between two attempts. `claim_key`: which one. `due_ms`: when the
+    attempt was due that it holds it for, or is."""
 
     slot: int
     run_id: int
@@ -65,6 +66,8 @@ class Holder(NamedTuple):
     is_live_tick: bool
     node_id: str | None
     claim_key: str | None = None
+    scheduled_for_ms: int = 0
+    due_ms: int = 0
 
 
 class Rival(NamedTuple):

@@ -237,7 +237,8 @@ class _Chooser:
         elif run.claim_key is not None:
             taken = {each.slot for each in holders}
             slot = next(n for n in range(len(taken) + 1) if n not in taken)
-            holders.append(Holder(slot, run.run_id, run.job_id, run.is_live_tick, "", run.claim_key))
+            key, tick = run.claim_key, run.is_live_tick
+            holders.append(Holder(slot, run.run_id, run.job_id, tick, "", key, run.scheduled_for_ms, run.due_ms))
             of_job.append(holders[-1])
         self.chosen.claims.append((run.run_id, slot))
         self.gone.add(run.run_id)

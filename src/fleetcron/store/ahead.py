@@ -94,4 +94,7 @@ def _of_jobs(runs: Iterable[Queued]) -> str:
 
 def _holder(row: Row) -> Holder:
     live = row["kind"] == "tick" and row["lane"] == "live" and row["round"] == 0
-    return Holder(row["slot"], row["run_id"], str(row["job_id"]), live, row["node_id"], row["claim_key"])
+    return Holder(
+        row["slot"], row["run_id"], str(row["job_id"]), live, row["node_id"], row["claim_key"],
+        row["scheduled_for_ms"], row["due_ms"],
+    )  # fmt: skip

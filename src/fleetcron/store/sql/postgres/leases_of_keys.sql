@@ -1,7 +1,8 @@
 -- Who holds these keys, and what these jobs hold under keys that are not their own. Locked: whoever parks behind a lease
 -- must know that its end will see them. (NO KEY: a handler that guards its writes may keep its lease for seconds, and all
 -- claims of the pool would wait for it.)
-SELECT l.claim_key, l.slot, l.run_id, l.attempt, l.job_id, l.kind, l.lane, l.round, l.node_id, l.due_ms, l.cancel
+SELECT l.claim_key, l.slot, l.run_id, l.attempt, l.job_id, l.kind, l.lane, l.round, l.node_id, l.due_ms,
+    l.scheduled_for_ms, l.cancel
 FROM leases AS l
 WHERE l.run_id IN (
     SELECT k.run_id FROM leases AS k
