@@ -72,6 +72,15 @@ def test_only_the_change_without_compare_and_another_file(quick: Folder) -> None
     assert [figures(said, "default/hourly", at)["succeeded"] for at in (0, 1)] == [8, 9]
 
 
+def test_the_pools_of_all_variants_are_told(quick: Folder) -> None:
+    quick.write("jobs.yaml", JOBS % "skip")
+    asked = ("simulate", "-f", "jobs.yaml", *DAY, "--set", "hourly.pool=heavy", "--slots", "heavy=2")
+    assert quick.json(*asked)["slots"] == {"heavy": 2, "reports": 10}
+    assert "with slots: heavy 2, reports 10" in quick(*asked).stdout
+    assert quick.json(*asked, "--compare")["slots"] == {"default": 10, "heavy": 2, "reports": 10}
+    assert "with slots: default 10, heavy 2, reports 10" in quick(*asked, "--compare").stdout
+
+
 def test_slots_make_runs_wait(quick: Folder) -> None:
     """Six jobs of ten minutes at one instant, two at a time."""
     jobs = "\n".join(
@@ -266,6 +275,28 @@ def test_a_picture_that_needs_nothing_else(quick: Folder) -> None:
     assert len([element for element in root.iter() if element.get("class") == "outage" and len(element)]) == 2
 
 
+def test_years_in_a_picture_are_told_apart(quick: Folder) -> None:
+    quick.write("jobs.yaml", "jobs: [{name: yearly, schedule: {cron: '0 0 1 1 *'}, run: {command: ['true']}}]")
+    quick("simulate", "-f", "jobs.yaml", "--from", "2027-01-01T00:00:00Z", "--for", "3650d", "--svg", "t.svg")
+    labels = re.findall(r">(\d{4}-\d\d-\d\d)</text>", (quick.path / "t.svg").read_text())
+    assert 3 < len(labels) <= 12
+    assert len({label[:4] for label in labels}) == len(labels)
+
+
+def test_a_picture_that_cannot_be_written_is_told_before_anything_is_simulated(quick: Folder) -> None:
+    """A folder has the name. What is there already stays when something else is wrong."""
+    quick.write("jobs.yaml", JOBS % "skip")
+    (quick.path / "taken.svg").mkdir()
+    many = ("--for", "3650d", "--max-ticks", "10")  # refused while it is simulated
+    told = quick("simulate", "-f", "jobs.yaml", *many, "--svg", "taken.svg", code=2)
+    assert "taken.svg cannot be written" in told.stderr
+    quick.write("old.svg", "<svg/>")
+    for name in ("old.svg", "new.svg"):
+        assert "cannot be written" not in quick("simulate", "-f", "jobs.yaml", *many, "--svg", name, code=2).stderr
+    assert (quick.path / "old.svg").read_text() == "<svg/>"
+    assert not (quick.path / "new.svg").exists()
+
+
 def test_what_was_stopped_is_not_drawn_as_merged(quick: Folder) -> None:
     quick.write("jobs.yaml", JOBS.replace("overlap: queue", "overlap: cancel_previous") % "skip")
     quick("simulate", "-f", "jobs.yaml", *DAY, "--duration", "hourly=2h", "--svg", "t.svg")
@@ -353,6 +384,10 @@ jobs:
     assert (said["left_out"], said["durations"]) == (1, {"seen": 1})
     found = figures(said, "default/quick")
     assert found["ticks"] == pytest.approx(60, abs=1)
+    quick.write("other.yaml", "jobs: [{name: other, schedule: {every: 1h}, run: {command: ['true']}}]")
+    named = ("--database", "sqlite:///fleetcron.db")
+    said = quick.json("simulate", "-f", "other.yaml", "--against", "jobs.yaml", "--for", "1m", *named)
+    assert said["durations"] == {"default": 2, "seen": 1}  # of the jobs that it is compared with, too
     first = min(each["scheduled_for"] for each in seen)
     again = quick.json("simulate", "--past", "--from", first, "--set", "*.overlap=skip", "--compare")
     assert again["durations"] == {"past": 1}

@@ -130,6 +130,20 @@ def test_an_outage_beyond_the_window_is_missed_and_why_says_so() -> None:
         assert w.why("hourly", "05:00").startswith("succeeded")
 
 
+def test_a_time_of_day_asks_why_about_the_latest_day() -> None:
+    """Of runs and of ticks without one together."""
+    with world(yaml(job("daily", 'cron: "0 2 * * *"', "retry: {max_attempts: 1}", "misfire: skip"))) as w:
+        w.handler("daily", fails=True)
+        w.run_until("2027-01-05 01:00")
+        assert w.why("daily", "02:00").startswith("dead")
+        w.outage("2027-01-05 01:30", "2027-01-05 06:00")
+        w.run_until("2027-01-05 07:00")
+        assert "dead" not in w.why("daily", "02:00")
+        w.handler("daily")
+        w.run_until("2027-01-07 01:00")
+        assert w.why("daily", "02:00").startswith("succeeded at 2027-01-06")
+
+
 def test_what_ran_when_the_fleet_died_is_tried_again() -> None:
     """Half a minute after the end: nobody else may take it before the lease is known to be over."""
     with world(yaml(job("long", 'cron: "0 1 * * *"', "timeout: 3h")), start="2027-01-04 00:30") as w:

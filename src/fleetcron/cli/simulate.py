@@ -69,6 +69,8 @@ def command(database: Database, as_json: bool, picture: str | None, **given: Any
     written. Jobs come from files (-f), from a Python app (--app), or from the database.
     """
     prepared = prepare(database, Asked(**given))
+    if picture is not None:
+        _can_be_written(picture)
     with _undisturbed(), _progress(len(prepared.scenarios)) as progress:
         played = [(title, rehearse(scenario, progress)) for title, scenario in prepared.scenarios]
     if picture is not None:
@@ -114,8 +116,23 @@ def _progress(scenarios: int) -> Iterator[Callable[[float], None]]:
 
 
 def _draw(name: str, played: list[tuple[str, Facts]]) -> None:
-    try:
+    with _written(name):
         Path(name).write_text(svg(played), "utf-8")
+
+
+def _can_be_written(name: str) -> None:
+    """Asked before anything is simulated, which may take minutes. What is there stays."""
+    with _written(name):
+        was_there = Path(name).exists()
+        Path(name).open("a").close()
+        if not was_there:
+            Path(name).unlink()
+
+
+@contextmanager
+def _written(name: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         refuse("--svg", f"{name} cannot be written: {error.strerror}", "look at the name and the rights")
 
@@ -133,7 +150,7 @@ def _as_json(prepared: Prepared, played: list[tuple[str, Facts]], seen: list[tup
         ],
         "durations": prepared.durations,
         "workers": prepared.scenarios[0][1].workers,
-        "slots": prepared.scenarios[0][1].capacity(),
+        "slots": prepared.capacity(),
         "simulations": [{"title": title, **each.as_json()} for title, each in seen],
     }
 

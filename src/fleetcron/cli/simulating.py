@@ -16,9 +16,11 @@ from fleetcron.cli.tables import numbered
 from fleetcron.clock import utc_now
 from fleetcron.errors import ConfigError, Mistake, ScheduleError
 from fleetcron.model.definition import Definition
+from fleetcron.model.reading import Documents
 from fleetcron.simulate.changes import changed
 from fleetcron.simulate.durations import Durations, matches, narrowest_first
 from fleetcron.simulate.scenario import Scenario
+from fleetcron.store.store import Store
 from fleetcron.times.durations import duration_ms, duration_text
 from fleetcron.times.instants import to_ms
 
@@ -66,6 +68,11 @@ class Prepared:
     idle_upstreams: list[Idle] = field(default_factory=list)
     durations: dict[str, int] = field(default_factory=dict)  # how many jobs have theirs from where
 
+    def capacity(self) -> dict[str, int]:
+        """The slots of the pools in which any of the variants has jobs."""
+        found = {pool: n for _, scenario in self.scenarios for pool, n in scenario.capacity().items()}
+        return dict(sorted(found.items()))
+
 
 def prepare(database: Database, asked: Asked) -> Prepared:
     if asked.compare and not asked.changes and asked.against is None:
@@ -81,7 +88,7 @@ def prepare(database: Database, asked: Asked) -> Prepared:
     _within(outages, from_ms, until_ms)
     said = narrowest_first(dict(map(_duration, asked.durations)))
     default_ms = _length(asked.default_duration, "--default-duration")
-    fleet, looked = asyncio.run(_fleet(database, asked, from_ms, until_ms))
+    fleet, others, looked = asyncio.run(_fleet(database, asked, from_ms, until_ms))
     slots = _slots(asked)
     base = Scenario(
         fleet.definitions, from_ms, until_ms, fleet.calendars, outages,
@@ -90,35 +97,47 @@ def prepare(database: Database, asked: Asked) -> Prepared:
         fleet.tenants, fleet.pools, asked.max_ticks, fleet.idle,
     )  # fmt: skip
     prepared = Prepared(left_out=sum(state != DELETED for state in fleet.idle.values()))
-    prepared.scenarios = _variants(base, asked)
+    prepared.scenarios = _variants(base, asked, others)
     prepared.idle_upstreams = _idle(prepared.scenarios)
     definitions = [each for _, scenario in prepared.scenarios for each in scenario.definitions]
     _refuse_unknown(said, definitions)
     _refuse_unknown_pools(asked, definitions)
-    prepared.durations = dict(base.durations.origins([each.seed for each in base.definitions]))
+    prepared.durations = dict(base.durations.origins(list(dict.fromkeys(each.seed for each in definitions))))
     prepared.notes = _notes(prepared, base, looked, fleet)
     return prepared
 
 
-async def _fleet(database: Database, asked: Asked, from_ms: int, until_ms: int) -> tuple[Fleet, int]:
-    """The jobs, and what the database knows of their durations. Files and apps need none, unless one is named."""
+async def _fleet(database: Database, asked: Asked, from_ms: int, until_ms: int) -> tuple[Fleet, Documents | None, int]:
+    """The jobs, those that they are compared with, and what the database knows of the durations of both. Files and apps
+    need none, unless one is named."""
     app = app_of(asked.app_name)
     if asked.files or app is not None:
         documents = read(load(asked.files))
         fleet = Fleet([*documents.jobs, *(app.definitions() if app is not None else ())], documents.calendars)
+        others = _against(asked, fleet)
         if database.url is None:
-            return fleet, 0
+            return fleet, others, 0
         async with opened(database.config()) as store:
-            return fleet, await learn(store, fleet, fleet.definitions)
+            return fleet, others, await _learned(store, fleet, others)
     async with opened(database.config()) as store:
         fleet = await jobs_of(store)
-        looked = await learn(store, fleet, fleet.definitions)
+        others = _against(asked, fleet)
+        looked = await _learned(store, fleet, others)
         if asked.past:
             looked = await remember(store, fleet, from_ms, until_ms)
-        return fleet, looked
+        return fleet, others, looked
 
 
-def _variants(base: Scenario, asked: Asked) -> list[tuple[str, Scenario]]:
+def _against(asked: Asked, fleet: Fleet) -> Documents | None:
+    return None if asked.against is None else read(load([asked.against]), fleet.calendars)
+
+
+async def _learned(store: Store, fleet: Fleet, others: Documents | None) -> int:
+    wanted = {each.seed: each for each in (*fleet.definitions, *(others.jobs if others is not None else ()))}
+    return await learn(store, fleet, list(wanted.values()))
+
+
+def _variants(base: Scenario, asked: Asked, others: Documents | None) -> list[tuple[str, Scenario]]:
     if not base.definitions:
         refuse("", "there is no active job to simulate", "name a file: fleetcron simulate -f jobs.yaml")
     found: list[tuple[str, Scenario]] = []
@@ -127,10 +146,9 @@ def _variants(base: Scenario, asked: Asked) -> list[tuple[str, Scenario]]:
     if asked.changes:
         other = changed(base.definitions, asked.changes, base.calendars)
         found.append((", ".join(asked.changes), replace(base, definitions=other)))
-    if asked.against is not None:
-        documents = read(load([asked.against]), base.calendars)
-        calendars = {(each.tenant, each.name): each for each in (*base.calendars, *documents.calendars)}
-        found.append((asked.against, replace(base, definitions=documents.jobs, calendars=list(calendars.values()))))
+    if asked.against is not None and others is not None:
+        calendars = {(each.tenant, each.name): each for each in (*base.calendars, *others.calendars)}
+        found.append((asked.against, replace(base, definitions=others.jobs, calendars=list(calendars.values()))))
     return found
 
 
@@ -152,7 +170,7 @@ def _notes(prepared: Prepared, base: Scenario, looked: int, fleet: Fleet) -> lis
     }  # fmt: skip
     told = [f"{numbered(number, 'job')} {origins[origin]}" for origin, number in sorted(prepared.durations.items())]
     from_attempts = f", from {numbered(looked, 'attempt')}" if looked else ""
-    notes = [f"durations: {', '.join(told)}{from_attempts}", _capacity_note(base, fleet)]
+    notes = [f"durations: {', '.join(told)}{from_attempts}", _capacity_note(prepared.capacity(), base, fleet)]
     if prepared.left_out:
         verb = "is" if prepared.left_out == 1 else "are"
         notes.append(f"left out: {numbered(prepared.left_out, 'job')} that {verb} not active")
@@ -163,8 +181,7 @@ def _notes(prepared: Prepared, base: Scenario, looked: int, fleet: Fleet) -> lis
     return notes
 
 
-def _capacity_note(base: Scenario, fleet: Fleet) -> str:
-    capacity = base.capacity()
+def _capacity_note(capacity: Mapping[str, int], base: Scenario, fleet: Fleet) -> str:
     together = " together" if base.workers > 1 else ""
     said = f"{numbered(base.workers, 'worker')} with slots{together}: {_listed(capacity)}"
     living = {pool: fleet.slots[pool] for pool in capacity if pool in base.shared}

@@ -18,9 +18,12 @@ _WIDTH: Final = 960  # of the plot
 _ROW: Final = 18
 _CHART: Final = 60
 _STEPS_MS: Final = tuple(
-    minutes * 60_000 for minutes in (1, 5, 10, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080, 43_200)
-)
+    minutes * 60_000 for minutes in (
+        1, 5, 10, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080, 43_200, 129_600, 259_200, 525_600,
+    )
+)  # fmt: skip
 _TICKS: Final = 12
+_DAY_MS: Final = 86_400_000
 
 # one hue for each answer, told apart in both schemes; the title of each mark says the same in words
 _STYLE: Final = """
@@ -113,7 +116,7 @@ class _Panel:
             x = self._x(moment)
             side = "start" if x < _LEFT + _WIDTH - 70 else "end"
             yield f'<line class="rule" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>'
-            label = from_ms(moment).strftime("%m-%d %H:%M" if self._span > 86_400_000 else "%H:%M")
+            label = from_ms(moment).strftime(_form(self._span, step))
             place = f'x="{x + (3 if side == "start" else -3):.1f}" y="{top + _CHART + 14}" text-anchor="{side}"'
             yield f'<text class="dim" {place} font-size="10">{label}</text>'
             moment += step
@@ -187,6 +190,12 @@ class _Panel:
 
     def _column(self, ms: int) -> int:
         return round(self._x(ms)) - _LEFT
+
+
+def _form(span_ms: int, step_ms: int) -> str:
+    if step_ms > 30 * _DAY_MS:
+        return "%Y-%m-%d"  # years are told apart
+    return "%m-%d %H:%M" if span_ms > _DAY_MS else "%H:%M"
 
 
 def _legend(top: int) -> Iterable[str]:

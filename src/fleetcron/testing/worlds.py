@@ -275,10 +275,9 @@ class World:
         """A time of day is that of the latest tick up to now that shows it."""
         if isinstance(at, str) and ":" in at and "-" not in at:
             mine: Sequence[Ran | Answered] = [*self.runs(job), *self.ledger(job)]
-            for each in mine:
-                if each == at:
-                    moment = each.scheduled_for if isinstance(each, Ran) else each.first
-                    return round(moment.timestamp() * 1000)
+            moments = [each.scheduled_for if isinstance(each, Ran) else each.first for each in mine if each == at]
+            if moments:
+                return round(max(moments).timestamp() * 1000)
             day_before = self._stage.now_ms - 86_400_000
             return instant_ms(at, zone, day_before, of_tick=True)
         return instant_ms(at, zone, self._stage.now_ms, of_tick=True)
