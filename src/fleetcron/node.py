@@ -30,8 +30,7 @@ from fleetcron.scheduler.desk import Desk
 from fleetcron.scheduler.loop import Health
 from fleetcron.store.migrations import migrate
 from fleetcron.store.nodes import Node as NodeRow
-from fleetcron.store.opening import is_postgres
-from fleetcron.store.postgres_url import parse
+from fleetcron.store.opening import anchored
 from fleetcron.store.store import Store
 from fleetcron.times import zones
 from fleetcron.upkeep.processes import this_process
@@ -117,10 +116,9 @@ class Node:
         environment = without_secrets(os.environ)
         vault = Vault(self.config.secrets.folder, dict(os.environ))
         self._programs = Programs(environment)
-        url = self.config.store.url
-        schema = parse(url).schema if is_postgres(url) else None
+        url = anchored(self.config.store.url)
         return Tools(
-            executors(self._programs, self.config.executor, environment, self.clock, self.functions, vault, schema),
+            executors(self._programs, self.config.executor, environment, self.clock, self.functions, vault, url),
             process=this_process(os.getpid()),
             allow=self._programs.allow_until,
             refuses=refusals(self.config.executor, self.functions),

@@ -93,6 +93,9 @@ def test_how_an_attempt_ended_decides_what_becomes_of_its_run(both: Api) -> None
         "bad": ({"outcome": "failed", "error": {"code": "KeyError", "text": "no\0thing"}}, "retrying"),
         "slow": ({"outcome": "timed_out"}, "retrying"),
         "later": ({"outcome": "snoozed", "snooze_ms": 60_000}, "retrying"),
+        "soon": ({"outcome": "failed", "retry_after_ms": 5_000}, "retrying"),
+        "unsaid": ({"outcome": "failed", "retry_after_ms": 0}, "retrying"),
+        "left": ({"outcome": "stopped"}, "retrying"),
         "never": ({"outcome": "failed", "error": {"code": "Fatal"}}, "dead"),
     }
     for name in ends:
@@ -106,6 +109,12 @@ def test_how_an_attempt_ended_decides_what_becomes_of_its_run(both: Api) -> None
     assert {run["job"]: each["state"] for run, each in zip(runs, done, strict=True)} == {
         name: state for name, (_, state) in ends.items()
     }
+    due = {name: both.get(f"/runs?job={name}&state=retrying")["runs"][0] for name in ("soon", "unsaid", "left")}
+    left = due["left"]
+    assert (left["failures"], left["losses"], left["attempt"]) == (0, 0, 1)  # an orderly stop costs nothing
+    assert due["soon"]["next_try"] < due["unsaid"]["next_try"]  # 5 s and not 30
+    again = [each for each in said if each["outcome"] == "stopped"]
+    assert [one["accepted"] for one in worker.post(f"{me}/finish", {"ends": again, "again": True})["ends"]] == [True]
     big = {"run_id": 1, "attempt": 1, "outcome": "succeeded", "duration_ms": 0, "result": "x" * 70_000}
     assert worker.ask("POST", f"{me}/finish", {"ends": [big]}).places == ["/ends/0/result"]
 
@@ -134,14 +143,14 @@ def test_an_attempt_ends_once_and_says_how_long_it_snoozes(both: Api) -> None:
     assert (done["accepted"], done["state"]) == (True, "retrying")
 
 
-@pytest.mark.parametrize("outcome", ["succeeded", "failed", "timed_out", "cancelled", "snoozed"])
+@pytest.mark.parametrize("outcome", ["succeeded", "failed", "timed_out", "cancelled", "snoozed", "stopped"])
 def test_what_was_asked_to_stop_is_cancelled_unless_it_succeeded(both: Api, outcome: str) -> None:
     worker, me, run_id = busy(both)
     both.post(f"/runs/{run_id}/cancel", {"reason": "enough"})
     said = {**end(run_id), "outcome": outcome, "snooze_ms": 1_000}
     [done] = worker.post(f"{me}/finish", {"ends": [said]})["ends"]
     assert (done["accepted"], done["state"]) == (True, "succeeded" if outcome == "succeeded" else "cancelled")
-    assert both.get(f"/runs/{run_id}")["attempts"][0]["outcome"] == outcome
+    assert both.get(f"/runs/{run_id}")["attempts"][0]["outcome"] == {"stopped": "lost"}.get(outcome, outcome)
 
 
 def test_the_first_text_under_a_number_stays(both: Api) -> None:

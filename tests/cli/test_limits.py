@@ -149,7 +149,10 @@ def test_a_tenant_is_held_and_let_go_by_and_by(applied: Folder) -> None:
     assert line.endswith("  2        ann  it floods")
     part = applied("release", "tenant", "acme", "--percent", "25").stdout
     assert "tenant acme: changed: 25 % of the jobs may start, until 20" in part
-    assert "The next step: fleetcron release tenant acme\n2 runs that waited may start" in part
+    assert (
+        "The next step: fleetcron release tenant acme\n2 runs that waited are looked at again: 25 % may start.\n"
+        in part
+    )
     assert applied("release", "tenant", "acme", "--reason", "fixed").stdout == "tenant acme: released.\n"
     assert (
         applied("release", "tenant", "acme").stdout == "tenant acme: unchanged (it was neither held nor slowed down).\n"

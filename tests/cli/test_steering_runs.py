@@ -237,7 +237,8 @@ def test_the_runs_of_a_cancelled_job(ready: Folder) -> None:
     said = ready("jobs", "cancel", "sync").stdout.splitlines()
     assert said == [
         "default/sync: cancelled.",
-        "1 run that has not started will not start either: it is closed as cancelled when its turn comes.",
+        "1 run that has not started will not start either: it is closed as cancelled when its turn comes,"
+        " as is what waits for another try.",
     ]
     ready("jobs", "backfill", "acme/report", "--from", "2020-01-01", "--to", "2020-01-03")
     assert ready.json("jobs", "delete", "acme/report")["not_started"] == 2

@@ -144,7 +144,7 @@ async def handler_hosts(
     slots: int = 20,
     config: ExecutorConfig | None = None,
     path: Path | None = None,
-    schema: str | None = None,
+    store_url: str | None = None,
     **settings: Any,
 ) -> AsyncIterator[tuple[HandlerHosts, Heard]]:
     """The functions of the subjects, with the named ones already learned. `path`: where more modules are found.
@@ -153,7 +153,7 @@ async def handler_hosts(
     programs = Programs(ENVIRONMENT)
     config = config or ExecutorConfig(handlers=(SUBJECTS,), **{"grace_s": 0.3, "patience_s": 0.5, **settings})
     environment = ENVIRONMENT if path is None else {**ENVIRONMENT, "PYTHONPATH": f"{ROOT}{os.pathsep}{path}"}
-    hosts = HandlerHosts(programs, config, slots, environment, SystemClock(), heard.tell, schema)
+    hosts = HandlerHosts(programs, config, slots, environment, SystemClock(), heard.tell, store_url)
     try:
         targets = [python(name) for name in names]
         await hosts.learn(targets)

@@ -47,7 +47,7 @@ async def who(ctx: Context) -> dict[str, Any]:
         "key": ctx.idempotency_key,
         "deadline": ctx.deadline and ctx.deadline.isoformat(),
         "cancelled": bool(ctx.cancelled),
-        "schema": ctx.store_schema,
+        "store": ctx.home.store_url,
         "pid": os.getpid(),
         "settings": sorted(name for name in os.environ if name.startswith("FLEETCRON_")),
     }

@@ -37,7 +37,7 @@ def test_a_handler_knows_for_what_it_is_called() -> None:
     """S3-42: idempotency key, tenant and scheduled time. The settings of the node are not for handlers."""
 
     async def scenario() -> dict[str, Any]:
-        async with handler_hosts("who", schema="shop") as (hosts, heard):
+        async with handler_hosts("who", store_url="sqlite:///shop.db") as (hosts, heard):
             given = assignment(python("who"), 42, attempt=3)
             given = given._replace(window_ms=(0, 86_400_000), covers=24, deadline_ms=1_790_003_600_000)
             hosts.start([given])
@@ -58,7 +58,7 @@ def test_a_handler_knows_for_what_it_is_called() -> None:
         "key": "job:018f3b2e-7c3a-7b1e-9a1b-2c3d4e5f6071:scheduled_for:2026-09-21T14:13:20Z",
         "deadline": "2026-09-21T15:13:20+00:00",
         "cancelled": False,
-        "schema": "shop",
+        "store": "sqlite:///shop.db",
         "settings": [],
     }
 

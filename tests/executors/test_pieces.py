@@ -162,6 +162,7 @@ OUTCOMES: list[Outcome] = [
     SUCCEEDED,
     Failed(Fault("a", "b", "c"), 5),
     Failed(Fault("a")),
+    Failed(Fault("retry"), 1_500, is_exact=True),
     TimedOut(Fault("timeout", "t")),
     Lost(Fault("l")),
     Cancelled("why"),
@@ -259,12 +260,13 @@ def test_a_snooze_into_the_past_is_a_mistake(seconds: float) -> None:
     assert told.value.seconds == 0.5
 
 
-@pytest.mark.parametrize("after", [timedelta(minutes=5), "soon", float("inf"), float("nan")])
+@pytest.mark.parametrize("after", [timedelta(minutes=5), "soon", float("inf"), float("nan"), -5, 0])
 def test_a_retry_takes_seconds(after: Any) -> None:
-    with pytest.raises(ValueError, match=r"it takes a number of seconds, such as after=60"):
+    with pytest.raises(ValueError, match=r"it takes a number of seconds above 0, such as after=60"):
         Retry("not yet", after=after)
-    assert raised(Retry("not yet", after=Decimal("1.5"))).retry_after_ms == 1_500  # type: ignore[arg-type, union-attr]
-    assert raised(Retry("not yet", after=-5)).retry_after_ms == 0  # type: ignore[union-attr]
+    told = raised(Retry("not yet", after=Decimal("1.5")))  # type: ignore[arg-type]
+    assert isinstance(told, Failed)
+    assert (told.retry_after_ms, told.is_exact) == (1_500, True)
 
 
 def test_stop_is_a_flag_and_something_to_wait_for() -> None:

@@ -184,6 +184,33 @@ def _both_ways() -> Iterator[Any]:
                 yield pytest.param(pair, turned, 1, id=f"{name}, everywhere", marks=pytest.mark.soak)
 
 
+async def some_want_a_key_alone(shop: Shop) -> Mapping[str, Job]:
+    """Two runs that bear each other, and in another pool one that wants the same key for itself."""
+    together = Job(1, overlap="allow", max_running=2, key="k")
+    alone = Job(2, overlap="queue", key="k", pool="p2")
+    await shop.define(together, alone)
+    await shop.plan(together, NOW - 10, NOW - 9)
+    await shop.plan(alone, NOW - 8)
+    await shop.promote()
+    for node_id in ("n1", "n2"):
+        await shop.join(node_id, p1=5, p2=5)
+    return {"together": together, "alone": alone}
+
+
+def test_who_wants_a_shared_key_alone_starts_beside_nobody(scene: Scene) -> None:
+    """S2-45: it was free when that was looked at. Then two came to hold it, and the first of them ended: a low slot was
+    free again, so the unique key of slots let a third one in beside the second."""
+
+    async def two_come_and_one_ends(shop: Shop) -> None:
+        await claim("n1")(shop)
+        await finish(1)(shop)
+
+    for _ in scene.everywhere(some_want_a_key_alone, claim("n2", "p2"), two_come_and_one_ends):
+        held = {row["run_id"] for row in scene.do(scene.first.rows("SELECT run_id FROM leases"))}
+        assert held != {2, 3}
+        scene.do(to_the_end(Inspector(scene.first, scene.jobs, scene.rules), "last", ("p1", "p2")))
+
+
 @pytest.mark.parametrize(("pair", "turned", "stride"), list(_both_ways()))
 def test_two_sessions(scene: Scene, pair: str, turned: bool, stride: int | None) -> None:
     """S2-42, S3-88, S4-38: each verb stopped at its statements and before its commit while the other one works."""

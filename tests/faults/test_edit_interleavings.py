@@ -5,12 +5,18 @@ worked off, and the database never has to end a deadlock.
 """
 
 from collections.abc import Mapping
+from itertools import count
+from threading import Event
+from time import sleep
+from typing import Any
 
 import pytest
 
 from fleetcron.model.outcome import Succeeded
+from fleetcron.model.rules import OverlapPolicy
 from fleetcron.store.following import Followed, follow
 from fleetcron.store.written import Ok
+from tests.faults.actors import PATIENCE_S, Actor
 from tests.faults.scene import NOW, Act, Scene, claim, finish, hand_back, promote
 from tests.store.engines import change
 from tests.worker.shop import Job, Shop
@@ -68,6 +74,107 @@ def test_an_edit_and(scene: Scene, pair: str, turned: bool) -> None:
         if pair != "the run before is handed back":  # who has read the job before the edit: upkeep finds it
             assert left == Ok(Followed(0, 0))
         scene.do(worked_off(scene.first))
+
+
+def one_is_queued(policy: OverlapPolicy) -> Act:
+    async def prepare(shop: Shop) -> Mapping[str, Job]:
+        job = Job(1, overlap=policy)
+        await shop.define(job)
+        await shop.plan(job, NOW - 20)
+        await shop.promote()
+        await shop.join("n1", p1=5, p2=5)
+        await shop.join("n2", p1=5, p2=5)
+        return {"job": job}
+
+    return prepare
+
+
+def the_next_one_comes(policy: OverlapPolicy, what: str) -> Act:
+    """The job is edited, and nothing has followed yet: its next tick is in another pool."""
+
+    async def act(shop: Shop) -> None:
+        await change(shop.store.engine, f"UPDATE jobs SET {what}")
+        await shop.plan(Job(1, overlap=policy), NOW - 10)
+        await shop.promote()
+
+    return act
+
+
+@pytest.mark.parametrize("what", [POOL, f"{POOL}, {KEY}"], ids=["pool", "pool and key"])
+@pytest.mark.parametrize("policy", ["queue", "collapse", "cancel_previous"])
+def test_a_claim_and_the_next_tick_in_another_pool(scene: Scene, policy: OverlapPolicy, what: str) -> None:
+    """The locks of two pools and two keys: what is left is that a run is locked before it is closed or held, and that
+    a job has one lease. Both runs were held, or one was closed that the other claim had just taken."""
+    comes, takes = the_next_one_comes(policy, what), claim("n2", "p2")
+    scene.second.numbers = count(100)
+
+    async def both(shop: Shop) -> None:
+        await comes(shop)
+        await takes(shop)
+
+    for _ in scene.everywhere(one_is_queued(policy), claim("n1"), both):
+        scene.do(conserved(scene.first))
+
+
+@pytest.mark.parametrize("policy", ["collapse", "cancel_previous"])
+def test_a_run_that_another_pool_closes_is_not_held(scene: Scene, policy: OverlapPolicy) -> None:
+    """It is to be held when the other claim, under the new policy, has closed it and has not committed. A lease was
+    left of a run that had ended."""
+    scene.begin(one_is_queued("queue"))
+    closer, holder = scene.actors  # who looks at locks does so in the second one's loop
+    before_it_holds, closed = StopAt(holder, "leases_insert"), StopAt(closer, "workers_set_batch")
+    with before_it_holds:
+        held = holder.do(claim("n1")(scene.second))
+        assert before_it_holds.reached.wait(PATIENCE_S)
+        scene.do(the_next_one_comes(policy, f"{POOL}, overlap = '{policy}'")(scene.first))
+        with closed:
+            other = closer.do(claim("n2", "p2", room=0)(scene.first))
+            assert closed.reached.wait(PATIENCE_S)
+            before_it_holds.go()
+            while not held.done() and not scene.somebody_waits():
+                sleep(0.001)
+    held.result(PATIENCE_S)
+    other.result(PATIENCE_S)
+    scene.do(conserved(scene.first))
+    scene.do(worked_off(scene.first))
+
+
+class StopAt:
+    """Stops an actor before a statement."""
+
+    def __init__(self, actor: Actor, name: str) -> None:
+        self.reached, self._go = Event(), Event()
+        self._name = name
+        self._engine: Any = actor.store.engine
+
+    def __enter__(self) -> None:
+        execute = self._engine._execute
+
+        async def stopped(connection: object, name: str, *rest: Any) -> Any:
+            if name == self._name and not self.reached.is_set():
+                self.reached.set()
+                assert self._go.wait(PATIENCE_S)
+            return await execute(connection, name, *rest)
+
+        self._engine._execute = stopped
+
+    def __exit__(self, *_: object) -> None:
+        self.go()
+        del self._engine._execute
+
+    def go(self) -> None:
+        self._go.set()
+
+
+async def conserved(shop: Shop) -> None:
+    """Every run that has not ended is queued or held, none that has ended is, and one at a time is held."""
+    runs = await shop.rows("SELECT run_id, state, finished_ms FROM runs")
+    queued = {row["run_id"] for row in await shop.rows("SELECT run_id FROM queue")}
+    leases = {row["run_id"] for row in await shop.rows("SELECT run_id FROM leases")}
+    assert len(leases) <= 1
+    for run in runs:
+        places = (run["run_id"] in queued) + (run["run_id"] in leases)
+        assert places == (run["finished_ms"] is None), run
 
 
 async def worked_off(shop: Shop) -> None:

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
+from threading import Event
 from time import sleep
 from typing import Any
 
@@ -22,6 +23,7 @@ from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.definition import Definition
 from fleetcron.model.rules import CalendarUse, MisfireRule
 from fleetcron.model.shard import Held
+from fleetcron.policy.late import late
 from fleetcron.scheduler.desk import Desk
 from fleetcron.scheduler.gaps import GapRound, fill_gaps
 from fleetcron.scheduler.tables import Tables
@@ -34,6 +36,7 @@ from tests.faults.jobs import cron
 from tests.faults.story import BEGIN_MS, CLOCK_SQL
 from tests.services.postgres import Template, execute
 from tests.store.conftest import give_it_tables
+from tests.store.handwork import rank
 
 SHARDS = 2
 LOOKAHEAD_MS = 30_000
@@ -278,6 +281,39 @@ def test_a_plan_that_was_made_with_old_tables_is_refused(scene: Scene) -> None:
     verdict = truth.judge(scene.tables(), scene.clock.now_ms())
     assert verdict.wrong == []
     assert verdict.events["plan_refused"] > 0
+
+
+def test_a_tick_that_is_queued_while_a_calendar_is_brought_stands_before_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It could be withdrawn when that was decided, and not any more when it was written: the run stood, and the
+    calendar said that its instant was no tick."""
+    scene.now(Desk(scene.first.store, actor="test", shards=SHARDS).apply([job(scene)]))
+    scene.pass_time(14_500 - scene.clock.now_ms() % 15_000)
+    scene.now(scene.plan())
+    engine: Any = scene.first.store.engine
+    execute_, reached, go = engine._execute, Event(), Event()
+
+    async def stopped(connection: object, name: str, *rest: Any) -> Any:
+        if name == "cursors_rewind" and not reached.is_set():
+            reached.set()
+            assert go.wait(20)
+        return await execute_(connection, name, *rest)
+
+    monkeypatch.setattr(engine, "_execute", stopped)
+    adopted = scene.first.do(holiday(scene, scene.first.store))
+    assert reached.wait(20)
+    scene.second.do(scene.second.store.queue.promote(1_000, 1_000, rank, late)).result()
+    go.set()
+    adopted.result()
+    query = (
+        "SELECT r.scheduled_for_ms FROM queue AS q JOIN runs AS r USING (run_id) JOIN jobs AS j ON j.job_id = r.job_id"
+    )
+    name = job(scene).name
+    queued = scene.second.do(scene.look.fetchval(f"{query} WHERE j.name = '{name}'")).result()
+    began = scene.second.do(scene.look.fetchval("SELECT max(noted_ms) FROM almanac WHERE kind = 'calendar'")).result()
+    assert queued == scene.clock.now_ms() + 500
+    assert began >= queued
 
 
 @pytest.mark.parametrize("verb", ["tick", "pause"])

@@ -139,6 +139,13 @@ async def a_hold_was_loosened(shop: Shop) -> Mapping[str, Job]:
     return found
 
 
+async def two_pools_without_a_cap(shop: Shop) -> Mapping[str, Job]:
+    """One tenant, and a run in each."""
+    jobs = {str(n): Job(n, overlap="allow", max_running=0, pool=f"p{n}") for n in (1, 2)}
+    await queued(shop, jobs)
+    return jobs
+
+
 def ticks_that_nobody_queued(policy: Any) -> Act:
     """Three ticks were planned, and an hour has passed since; a fourth is due now."""
 
@@ -177,6 +184,12 @@ async def tell_log(shop: Shop) -> None:
     assert isinstance(await shop.store.output.append("n1", pieces), Ok)
 
 
+async def cap_and_claim(shop: Shop) -> None:
+    """The first cap of the whole fleet, and who claims in the other pool right after it."""
+    assert isinstance(await shop.store.limits.put_tenant("t1", {"max_in_flight": 1}, actor="ann"), Ok)
+    await claim("n2", "p2")(shop)
+
+
 def cancel(run_id: int) -> Act:
     async def act(shop: Shop) -> None:
         assert isinstance(await shop.store.steering.cancel([run_id], None, actor="ann"), Ok)
@@ -213,6 +226,13 @@ PAIRS: dict[str, tuple[Act, Act, Act]] = {
     "output that is sent twice": (two_are_held, tell_log, tell_log),
     "late ticks are skipped while somebody claims": (ticks_that_nobody_queued("skip"), promote, claim("n2")),
     "late ticks are covered while one is cancelled": (ticks_that_nobody_queued("latest"), promote, cancel(3)),
+    "late ticks are covered while the one before is cancelled": (
+        ticks_that_nobody_queued("latest"),
+        promote,
+        cancel(2),
+    ),
+    "late ticks are skipped while the second is cancelled": (ticks_that_nobody_queued("skip"), promote, cancel(2)),
+    "late ticks are skipped while the third is cancelled": (ticks_that_nobody_queued("skip"), promote, cancel(3)),
     "late ticks are caught up while one is cancelled": (ticks_that_nobody_queued("all"), promote, cancel(2)),
     "late ticks are caught up while somebody promotes": (ticks_that_nobody_queued("all"), promote, promote),
 }
@@ -266,6 +286,13 @@ def test_a_rate_is_exact_whoever_claims_meanwhile(scene: Scene, turned: bool) ->
             assert scene.do(claimed()) == []
             scene.do(scene.first.clock.advance(1))
             assert len(scene.do(claimed())) == 1
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_first_cap_holds_at_once(scene: Scene, turned: bool) -> None:
+    """S3-56: a claim that has read that nobody has a cap does not count. Nobody counts without it then."""
+    for _ in scene.everywhere(two_pools_without_a_cap, claim("n1"), cap_and_claim, turned=turned):
+        assert len(scene.do(scene.first.rows("SELECT run_id FROM leases"))) == 1
 
 
 @pytest.mark.parametrize("turned", [False, True])

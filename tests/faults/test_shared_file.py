@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fleetcron.store.migrations import known
 from tests.faults import truth
 from tests.faults.fleet import Fleet, fleet, until
 from tests.faults.inside import JOBS
@@ -48,7 +49,8 @@ async def scenario(processes: Fleet) -> int:
     file = File(processes.url)
     members = {name: processes.start(name) for name in ("a0", "b0")}  # both make the tables, or find them made
     await until(lambda: Path(processes.url.removeprefix("sqlite:///")).exists())
-    await until(lambda: file.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'shard_leases'"))
+    await until(lambda: file.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'"))
+    await until(lambda: file.ask("SELECT count(*) FROM migrations") == len(known("sqlite")))
     async with desk_of(processes.url) as desk:
         await desk.apply(JOBS)
     for letter, other in ("ab", "ba"):

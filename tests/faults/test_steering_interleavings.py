@@ -351,7 +351,7 @@ def test_a_job_is_triggered_while_it_is_being_cancelled(scene: Scene) -> None:
 
 
 def test_a_forecast_is_cancelled_or_taken_back(scene: Scene) -> None:
-    """An edit takes a forecast back that is being cancelled, or begins after it: the tick has one answer."""
+    """An edit takes a forecast back that is being cancelled, or leaves it cancelled: the tick has one answer."""
 
     async def edit(_scene: Scene, actor: Actor) -> Any:
         entry = EveryEntry(MINUTE, 0)

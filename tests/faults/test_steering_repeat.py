@@ -1,8 +1,9 @@
 """Commit done, reply lost, for what people do to runs: done again it changes nothing, and whoever asked is answered."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -14,17 +15,21 @@ from fleetcron.scheduler.backfill import Backfilled, backfill
 from fleetcron.scheduler.desk import Desk
 from fleetcron.scheduler.tables import Tables
 from fleetcron.scheduler.tick import tick
+from fleetcron.store.engine import Script
+from fleetcron.store.migrations import Altering
 from fleetcron.store.steering import DeadFilter
 from fleetcron.store.store import Store
-from fleetcron.store.written import Unknown
+from fleetcron.store.written import Refused, Unknown, Written
 from fleetcron.views.asking import answer
+from fleetcron.views.replaying import replay
 from tests.faults import truth
 from tests.faults.jobs import RUN
-from tests.faults.replies import Forgetful, Repeating
+from tests.faults.replies import Forgetful, Repeating, Through
 from tests.faults.test_repeat import verbs_that_write
 from tests.store.check_steering import FAILED, Hands, ok
 from tests.store.engines import DatabaseClock, hand_cranked
 
+T = TypeVar("T")
 NOW = 1_800_000_000_000
 MINUTE, HOUR = 60_000, 3_600_000
 TABLES = ("runs", "upcoming", "queue", "leases", "attempts", "ledger", "gaps", "events", "cursors", "jobs", "pings")
@@ -100,6 +105,42 @@ def test_every_verb_may_be_repeated(store_url: str) -> None:
             ours = {verb for verb in verbs_that_write() if verb.startswith(("Steering.", "Backfills.", "Pings."))}
             ours.add("Jobs.amend")
             assert ours == {verb for verb in repeating.verbs if not verb.startswith("Desk")}
+
+    asyncio.run(scenario())
+
+
+class Meanwhile(Through):
+    """The first reply is lost, and something happens before anybody asks again."""
+
+    def __init__(self, engine: Altering, then: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(engine)
+        self._then: Callable[[], Awaitable[object]] | None = then
+
+    async def write(self, script: Callable[[], Script[T | Refused]]) -> Written[T]:
+        answer = await self.engine.write(script)
+        if self._then is None:
+            return answer
+        then, self._then = self._then, None
+        await then()
+        return Unknown("the reply was lost")
+
+
+def test_a_run_that_died_again_before_its_replay_was_repeated(store_url: str) -> None:
+    """It was replayed, and died: that was what somebody had asked for, once."""
+
+    async def scenario() -> None:
+        async with hand_cranked(store_url, NOW) as (engine, clock):
+            store = Store(engine)
+            hands = await begin(store, clock)
+            run_id = await one_that(store, hands, "dead")
+
+            async def it_dies_again() -> None:
+                await hands.end((await hands.take())[run_id], FAILED)
+
+            [done] = await replay(Store(Meanwhile(engine, it_dies_again)).steering, [run_id], actor="ann")
+            assert (done.done, done.reason) == ("unchanged", "it was replayed meanwhile, and is dead since")
+            found = await asyncio.to_thread(truth.read, store_url, TABLES)
+            assert [(run["state"], run["round"]) for run in found["runs"] if run["run_id"] == run_id] == [("dead", 1)]
 
     asyncio.run(scenario())
 

@@ -123,7 +123,7 @@ def _finishes(run: Row, attempts: Sequence[Row]) -> Iterator[str]:
         yield f"is {run['state']} although an attempt was {attempts[-1]['outcome']} (I7)"
     if run["failures"] != sum(row["outcome"] in ("failed", "timed_out") for row in attempts):
         yield f"counts {run['failures']} failures (I12)"
-    if run["losses"] != sum(row["outcome"] == "lost" for row in attempts):
+    if run["losses"] != sum(row["outcome"] == "lost" and row["error_code"] != "worker_stopped" for row in attempts):
         yield f"counts {run['losses']} losses (I12)"
 
 

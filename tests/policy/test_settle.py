@@ -2,7 +2,17 @@
 
 import pytest
 
-from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Outcome, Snoozed, Succeeded, TimedOut
+from fleetcron.model.outcome import (
+    WORKER_STOPPED,
+    Cancelled,
+    Failed,
+    Fault,
+    Lost,
+    Outcome,
+    Snoozed,
+    Succeeded,
+    TimedOut,
+)
 from fleetcron.model.rules import RetryRule
 from fleetcron.model.states import RunState
 from fleetcron.model.transition import Budget, Transition
@@ -40,9 +50,19 @@ def test_a_lost_attempt_has_a_budget_of_its_own_and_does_not_wait() -> None:
     assert settled(Lost(BROKEN), Budget(losses=4)).state is RunState.DEAD
 
 
+def test_an_orderly_stop_costs_nothing_however_often_somebody_deploys() -> None:
+    """S0-4, S3-18: whoever runs longer than the drain is stopped by every deploy, and is not dead after the fifth."""
+    stopped = Lost(Fault(WORKER_STOPPED, "the worker was stopped"))
+    made = settled(stopped, Budget(failures=3, losses=4))
+    assert made == Transition(RunState.RETRYING, Budget(3, 4), 10_000, stopped.error)
+    assert settled(stopped, Budget(3, 4), RetryRule(max_attempts=1, max_losses=1)).state is RunState.RETRYING
+    assert settled(stopped, now=1_000).due_ms == 5_000
+
+
 @pytest.mark.parametrize(
     ("outcome", "spent"),
     [
+        (Lost(Fault(WORKER_STOPPED)), Budget(2, 1)),
         (Lost(BROKEN), Budget(2, 2)),
         (Failed(BROKEN), Budget(3, 1)),
         (TimedOut(BROKEN), Budget(3, 1)),
@@ -110,3 +130,19 @@ def test_what_the_other_side_asks_for_is_bounded() -> None:
     failed = Failed(Fault("retry"), retry_after_ms=10**18)
     become = settle(failed, Budget(), RULE, scheduled_for_ms=0, now_ms=0, chance=0)
     assert become.due_ms == retry.LONGEST_ASKED_MS
+
+
+@pytest.mark.parametrize(
+    ("asked_ms", "given_ms"), [(5_000, 5_000), (1, 1_000), (2 * 86_400_000, 2 * 86_400_000), (10**18, 7 * 86_400_000)]
+)
+def test_a_handler_says_exactly_when_it_wants_to_be_tried_again(asked_ms: int, given_ms: int) -> None:
+    """Sooner than the rule and without its jitter, too; within a second and a week. Its attempts are counted."""
+    failed = Failed(Fault("retry"), asked_ms, is_exact=True)
+    become = settle(failed, Budget(2), RULE, scheduled_for_ms=0, now_ms=1_000, chance=0.9)
+    assert (become.state, become.due_ms, become.budget) == (RunState.RETRYING, 1_000 + given_ms, Budget(3))
+    assert settle(failed, Budget(3), RULE, scheduled_for_ms=0, now_ms=1_000, chance=0.9).state is RunState.DEAD
+
+
+def test_a_handler_that_does_not_say_when_follows_the_rule() -> None:
+    failed = Failed(Fault("retry"), is_exact=True)
+    assert settled(failed).due_ms == 10_000 + 30_000

@@ -181,6 +181,25 @@ def test_retrying() -> None:
     assert why(replace(due, line=parked, cap=Used(2, 2))) == said
 
 
+def test_runs_of_a_job_that_is_over_are_promised_nothing() -> None:
+    ended = replace(SERVED, ended="cancelled")
+    line = replace(in_state(RunState.RETRYING, failures=1, attempt=1), next_ms=NOW + 9000)
+    said = "1 failed attempt so far; its job was cancelled, so it is closed as cancelled"
+    assert why(replace(ended, line=line)) == f"{said} at 2027-01-15T08:00:09Z"
+    assert why(replace(ended, line=line, now_ms=NOW + 9000)) == f"{said} when its turn comes"
+    parked = replace(line, waiting=Waiting("tenant", "acme", NOW, None))
+    assert why(replace(ended, line=parked, now_ms=NOW + 9000)) == f"{said} when its turn comes"
+    assert (
+        why(replace(SERVED, ended="deleted")) == "its job was deleted, so it is closed as cancelled when its turn comes"
+    )
+    assert why(replace(ended, workers=())).endswith("; no worker serves the pool reports now")
+    held = replace(line, node_id="n1", begun_ms=NOW + 9000)
+    assert why(replace(ended, line=held)) == "1 failed attempt so far; the next try is at 2027-01-15T08:00:09Z"
+    assert why(replace(ended, line=in_state(RunState.CANCELLED, reason="its job was cancelled"))).startswith(
+        "cancelled"
+    )
+
+
 @pytest.mark.parametrize(
     ("ms", "text"),
     [(0, "0ms"), (999, "999ms"), (2345, "2.3s"), (59_999, "59.9s"), (60_000, "1m"), (200_000, "3m20s"),

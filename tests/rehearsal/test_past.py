@@ -67,7 +67,7 @@ HAPPENED = {
 
 def test_a_history_of_the_real_engine_is_played_again(quick: Folder) -> None:
     """One tick of each job, on SQLite and in real time. And with another rule it ends otherwise."""
-    at_s = int(time.time()) + 4
+    at_s = int(time.time()) + 12  # a busy machine takes so long to start a node
     tick = iso(from_ms(at_s * 1000))
     quick.write("shop.py", APP % tick)
     with quick.serving("--app", "shop:app") as node:
@@ -90,6 +90,76 @@ def test_a_history_of_the_real_engine_is_played_again(quick: Folder) -> None:
     } == HAPPENED
     assert changed["default/wrong"]["attempts"] > 1
     assert changed["default/hopeless"] == as_it_is["default/hopeless"]
+
+
+STANDING = """
+jobs:
+  - {name: interval, schedule: {every: 7m}, run: {command: ["true"]}}
+  - {name: counted, schedule: {every: 11m}, max_ticks: 17, run: {command: ["true"]}}
+  - {name: last, schedule: {every: 1h}, max_ticks: 2, run: {command: ["true"]}}
+  - {name: hourly, schedule: {cron: "0 * * * *"}, run: {command: ["true"]}, depends_on: [paused]}
+  - {name: paused, schedule: {every: 30m}, run: {command: ["true"]}}
+"""
+
+
+@pytest.mark.parametrize(
+    "period", [("--past",), ("--past", "--from", "1h"), ("--from", "1h", "--for", "3h"), ("--for", "3h")]
+)
+def test_the_same_file_gives_the_same_figures(quick: Folder, period: tuple[str, ...]) -> None:
+    """Its jobs go on from where those of the database stand: they were made two hours and a half ago."""
+    quick.write("jobs.yaml", STANDING)
+    quick("apply", "-f", "jobs.yaml", shift_s=-9_000)
+    for job in ("interval", "counted", "last"):  # so that somebody counts
+        quick("jobs", "pause", job)
+        quick("jobs", "resume", job)
+    quick("jobs", "pause", "paused")
+    one, other = quick.json("simulate", *period, "--against", "jobs.yaml")["simulations"]
+    for each in (one, other):
+        each["jobs"].sort(key=lambda line: line["job"])
+    assert {**other, "title": ""} == {**one, "title": ""}
+    assert {each["job"] for each in one["jobs"]} == {f"default/{job}" for job in ("interval", "counted", "hourly")}
+    more = '  - {name: new, schedule: {every: 20m}, run: {command: ["true"]}}\n'
+    quick.write("jobs.yaml", STANDING.replace("every: 30m", "every: 45m") + more)
+    one, other = quick.json("simulate", *period, "--against", "jobs.yaml")["simulations"]
+    assert {"default/new"} == {each["job"] for each in other["jobs"]} - {each["job"] for each in one["jobs"]}
+
+
+def ticks_of(quick: Folder, *given: str) -> int:
+    return int(quick.json("simulate", *given)["simulations"][0]["total"]["ticks"])
+
+
+def test_used_ticks_are_those_before_the_period(quick: Folder) -> None:
+    """Made four hours and five minutes ago: 24 ticks of 33 are used by now, and 30 in an hour."""
+    quick.write("jobs.yaml", "jobs: [{name: a, schedule: {every: 10m}, max_ticks: 33, run: {command: ['true']}}]")
+    quick("apply", "-f", "jobs.yaml", shift_s=-14_700)
+
+    def left() -> list[int]:
+        later = iso(from_ms(int(time.time() + 3600) * 1000))
+        return [
+            ticks_of(quick, "--past", "--from", "3h"),
+            ticks_of(quick, "--past", "--from", "1d"),
+            ticks_of(quick),
+            ticks_of(quick, "--from", later),
+        ]
+
+    assert left() == [18, 24, 9, 3]  # nobody has looked at it since
+    quick("jobs", "pause", "a")  # counts what was up to now
+    quick("jobs", "resume", "a")
+    assert left() == [18, 24, 9, 3]
+    at = iso(from_ms(int(time.time() + 7200) * 1000))
+    told = quick("simulate", "--from", at, code=2).stderr  # all are used by then
+    assert "there is no active job to simulate" in told
+    assert "have ended by then" in told
+
+
+def test_no_tick_of_the_past_is_older_than_its_job(quick: Folder) -> None:
+    quick.write("jobs.yaml", "jobs: [{name: a, schedule: {cron: '* * * * * *'}, run: {command: ['true']}}]")
+    quick("apply", "-f", "jobs.yaml", shift_s=-60)
+    again = ("simulate", "--past", "--against", "jobs.yaml", "--default-duration", "10ms")
+    found = [each["total"]["ticks"] for each in quick.json(*again)["simulations"]]
+    assert found == pytest.approx([60, 60], abs=3)
+    begins = iso(from_ms(int(time.time() - 30) * 1000))
+    assert ticks_of(quick, "--past", "--from", begins) == pytest.approx(30, abs=3)
 
 
 START_MS = 1_800_000_000_000  # a full hour
@@ -123,6 +193,8 @@ def failed(code: str) -> Lasting:
         ([Lasting(100, Lost(Fault("lost"))), Lasting(5)], {"max_attempts": 1}, "succeeded", 2),
         ([Lasting(100, Lost(Fault("lost")))], {"max_losses": 3}, "dead", 3),
         ([Lasting(100, Snoozed(60)), Lasting(5)], {"max_attempts": 1}, "succeeded", 2),
+        # an older release made it dead after five stops; going on as the last attempt, it would be stopped for ever
+        ([Lasting(0, Lost(Fault("worker_stopped")))] * 5, {"max_losses": 3}, "succeeded", 6),
         ([Lasting(100, Cancelled("by hand"))], {}, "cancelled", 1),
         ([Lasting(HOUR_MS, None)], {}, "unfinished", 1),
     ],

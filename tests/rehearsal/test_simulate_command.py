@@ -211,6 +211,28 @@ def test_ticks_that_nobody_has_decided_are_unfinished(quick: Folder) -> None:
     assert ", 13 ticks\n" in quick(*given).stdout
 
 
+@pytest.mark.parametrize(
+    "outages", [["+2h/4h"], ["+2h/3h59m"], ["+2h/1h", "+3h/3h"]], ids=["to the end", "nearly", "two"]
+)
+def test_ticks_wait_in_an_outage_that_lasts_until_the_end(quick: Folder, outages: list[str]) -> None:
+    """As they do in one that ends a minute before it: 02:00, 02:15, … 05:45, and both ticks that are left of four. The
+    old scheduler's are none of ours."""
+    quick.write(
+        "jobs.yaml",
+        """
+jobs:
+  - {name: often, schedule: {cron: "*/15 * * * *"}, misfire: all, overlap: queue, run: {command: ["true"]}}
+  - {name: four, schedule: {cron: "0 * * * *"}, max_ticks: 4, misfire: all, run: {command: ["true"]}}
+  - {name: old, schedule: {cron: "7 * * * *"}, shadow: true, run: {command: ["true"]}}
+""",
+    )
+    down = [word for outage in outages for word in ("--outage", outage)]
+    given = ("-f", "jobs.yaml", "--from", "2027-01-04", "--for", "6h", "--svg", "t.svg")
+    [found] = quick.json("simulate", *given, *down)["simulations"]
+    assert found["peaks"]["waiting"] == {"most": 18, "at": "2027-01-04T05:45:00Z"}
+    assert ">at most 18</text>" in (quick.path / "t.svg").read_text()
+
+
 def test_ticks_after_a_job_was_paused_are_unfinished(quick: Folder) -> None:
     """Two attempts that meet their timeout pause it; whoever resumes it would decide about the other ten."""
     more = "timeout: 10s, retry: {max_attempts: 1}, pause_after_failures: 2"
@@ -315,13 +337,19 @@ def test_what_was_stopped_is_not_drawn_as_merged(quick: Folder) -> None:
     [
         (("--outage", "yesterday"), "is not FROM/TO"),
         (("--outage", "+9h/+2h"), "ends before it begins"),
-        (("--outage", "+9h/9h"), "outside the period"),
+        (("--outage", "+9h/9h"), "it goes on after the period's end"),
+        (("--outage", "+13h/1h"), "it lies outside the period"),
+        (("--outage", "2027-01-03/1h"), "it lies outside the period"),
         (("--outage", "+1h/2h", "--outage", "+2h/2h"), "two outages overlap"),
         (("--duration", "hourly"), "is not JOB=DURATION"),
         (("--duration", "nobody=5s"), "no job is called nobody"),
         (("--duration", "hourly=soon"), "is not a duration"),
         (("--slots", "default=none"), "is not POOL=NUMBER"),
         (("--slots", "=4"), "is not POOL=NUMBER"),
+        (("--slots", "default=0"), "a worker has from 1 to 9999 slots in a pool"),
+        (("--slots", "default=1000000"), "a worker has from 1 to 9999 slots in a pool"),
+        (("--slots", f"default={'9' * 5000}"), "a worker has from 1 to 9999 slots in a pool"),
+        (("--duration", "hourly=1s", "--duration", "nightly=1s", "--duration", "hourly=2s"), "hourly is said twice"),
         (("--slots", "defualt=4"), "no job is in a pool defualt"),
         (("--outage", "+0x/1h"), "is not a duration"),
         (("--set", "misfire=all"), "is not a change"),
@@ -338,6 +366,13 @@ def test_what_was_stopped_is_not_drawn_as_merged(quick: Folder) -> None:
 def test_bad_input(quick: Folder, given: tuple[str, ...], words: str) -> None:
     quick.write("jobs.yaml", JOBS % "skip")
     assert words in quick("simulate", "-f", "jobs.yaml", *DAY, *given, code=2).stderr
+
+
+def test_a_period_has_a_length(quick: Folder) -> None:
+    quick.write("jobs.yaml", JOBS % "skip")
+    for until, words in (("2027-01-04", "ends when it begins"), ("2027-01-03", "ends before it begins")):
+        told = quick("simulate", "-f", "jobs.yaml", "--from", "2027-01-04", "--to", until, code=2).stderr
+        assert words in told
 
 
 def test_the_jobs_of_an_app(quick: Folder) -> None:
@@ -488,7 +523,7 @@ def test_the_jobs_of_a_postgres(quick: Folder, postgres18_database: str) -> None
         """
 calendars: [{name: closed, holidays: ["2027-01-05"]}]
 jobs:
-  - {name: open, schedule: {cron: "0 * * * *"}, calendars: [closed], run: {command: ["true"]}, max_ticks: 500}
+  - {name: open, schedule: {cron: "0 * * * *"}, calendars: [closed], run: {command: ["true"]}, max_ticks: 900000}
 """,
     )
     quick("apply", "-f", "jobs.yaml")

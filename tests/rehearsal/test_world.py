@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -40,7 +41,12 @@ def test_a_time_that_does_not_exist_is_no_time_to_wait_for() -> None:
             assert "write 2027-03-14 03:00" in refused(act, w)
         assert w.now == datetime(2027, 3, 13, 17, tzinfo=UTC)
         w.run_until("2027-03-14 01:00")
-        w.run_until("02:30")  # which comes a day later
+        # not a day later, which nobody has meant
+        for act in ("w.run_until('02:30')", "w.outage('02:30', '05:00')", "w.outage('01:30', '2:30')"):
+            assert f"{told}: the clock goes forward" in refused(act, w)
+            assert "write 2027-03-14 03:00" in refused(act, w)
+        w.run_until("03:00")
+        w.run_until("02:30")  # that day has had its gap
         assert w.now == datetime(2027, 3, 15, 6, 30, tzinfo=UTC)
         assert "succeeded" in w.why("nightly-report", "2027-03-14 02:30")  # a tick may be meant for it
     with pytest.raises(ScheduleError, match="does not exist"):
@@ -348,6 +354,11 @@ def test_jobs_that_cannot_be() -> None:
         world("no-such-file.yaml")
     with pytest.raises(DefinitionError, match="a Fleetcron app"):
         world(17)  # type: ignore[arg-type]
+    for empty in ("", " "):
+        with pytest.raises(DefinitionError, match="the text is empty"):
+            world(empty)
+    with pytest.raises(DefinitionError, match="is a folder"):
+        world(Path())
     with pytest.raises(ScheduleError, match="Mars"):
         world(yaml(job("a", "every: 15m")), tz="Mars/Phobos")
     with pytest.raises(RefusedError, match="at least one worker"):
@@ -355,6 +366,26 @@ def test_jobs_that_cannot_be() -> None:
     for slots in (0, "3", 1.5, True, {"default": "3"}):
         with pytest.raises(RefusedError, match="one slot in each pool: not"):
             world(yaml(job("a", "every: 15m")), slots=slots)  # type: ignore[arg-type]
+
+
+def test_a_pool_that_no_job_is_in_is_refused_unless_it_is_one_more() -> None:
+    two = yaml(job("a", "every: 15m"), job("b", "every: 15m", "pool: reports"))
+    for slots in ({"defualt": 1, "reports": 1}, {"x": 1}):
+        with pytest.raises(RefusedError, match=r"no job is in a pool \w+; there are: default, reports;"):
+            world(two, slots=slots)
+    with world(yaml(job("a", "every: 15m")), slots={"default": 1, "later": 1}) as w:
+        w.apply(yaml(job("a", "every: 15m", "pool: later")))
+        w.run_for("20m")
+        assert w.runs("a") == ["00:15 succeeded"]
+
+
+def test_no_more_than_ten_years_pass_at_once() -> None:
+    with world(yaml(job("a", 'at: "2028-01-01T00:00:00Z"'))) as w:
+        assert "2027-01-04 00:00 to 9999-01-01 00:00 it is longer than ten years" in refused(
+            "w.run_until('9999-01-01')", w
+        )
+        assert "longer than ten years" in refused("w.run_for('3661d')", w)
+        assert w.now == datetime(2027, 1, 4, tzinfo=UTC)
 
 
 def test_a_time_of_day_to_start_at_is_that_of_the_ordinary_day() -> None:

@@ -95,6 +95,27 @@ def test_runs_and_answers_together_are_the_ticks_of_the_gap(amount: float) -> No
 
 
 @AMOUNT
+def test_a_tick_that_has_its_run_is_left_out(amount: float) -> None:
+    """People cancelled some runs ahead of their time, before an edit. No line of the ledger reaches across them."""
+    which = st.tuples(st.integers(1, 4), st.integers(0, 3))
+
+    @for_all(400 * amount, DEFINITIONS.map(unlimited), INSTANTS, LENGTHS, which)
+    def law(definition: Definition, now: int, length: int, which: tuple[int, int]) -> None:
+        timing, timetable, ticks = made(definition)
+        gap = Gap(now - length, now, "outage", noticed_ms=now)
+        found = ticks.between(gap.from_ms, gap.to_ms)
+        every, first = which
+        kept = found[first::every][:50]
+        decision = decide(timing, timetable, gap, now, room=10_000, kept=[*kept, now - length - 1, now + 1])
+        rule, deadline_ms = definition.misfire, definition.start_deadline_ms
+        late = late_ones(ticks, found, rule.grace_ms, now, deadline_ms)
+        left = [tick for tick in late if tick not in kept]
+        wanted = late_fates(ticks, left, rule, now, start_deadline_ms=deadline_ms)
+        wanted |= {tick: Run(ticks.start(tick)) for tick in found if tick not in (*late, *kept)}
+        same(told(decision, ticks), wanted)
+
+
+@AMOUNT
 def test_what_is_chosen_for_a_gap_holds_for_all_its_ticks(amount: float) -> None:
     """A paused window is decided by the choice at its resume, also ticks that would be in time; a cancel ends all."""
     choices = st.sampled_from(["skip", "latest", "all", "cancel"])

@@ -98,8 +98,8 @@ class People:
         with suppress(FleetcronError):
             await wish()
 
-    async def _wish(self, kind: str, chance: Random) -> None:
-        name = chance.choice(sorted(self._known))
+    async def _wish(self, kind: str, chance: Random, name: str | None = None) -> None:
+        name = name or chance.choice(sorted(self._known))
         tenant = self._known[name].tenant
         self._record.say(self._now(), f"people {kind} {tenant}/{name}")
         match kind:
@@ -158,6 +158,22 @@ class People:
             self._record.asked_to_cancel.add(run_id)
             self._record.say(self._now(), f"people cancel run {run_id}")
             await self._tried(lambda: self._store.steering.cancel([run_id], None, actor="people"))
+            if chance.random() < 0.7:
+                await self._change_around(run_id, chance)
+
+    async def _change_around(self, run_id: int, chance: Random) -> None:
+        """Who has cancelled a run ahead of its time (and has replayed it, maybe) changes its job."""
+        text = (
+            "SELECT j.name FROM runs AS r JOIN jobs AS j ON j.job_id = r.job_id WHERE r.run_id = ? AND r.kind = 'tick'"
+            " AND j.deleted_ms IS NULL AND r.scheduled_for_ms > db_now_ms()"
+        )
+        for row in self._database.session._open().execute(text, (run_id,)).fetchall():
+            if chance.random() < 0.4:
+                self._record.say(self._now(), f"people replay run {run_id}")
+                await self._tried(lambda: self._store.steering.replay([run_id], actor="people"))
+            for kind in chance.choice((("edit",), ("touch",), ("pause",), ("pause", "resume"), ("pause", "edit"))):
+                await self._wish(kind, chance, row["name"])
+                await asyncio.sleep(chance.uniform(0, 10))
 
     async def _replay(self, chance: Random) -> None:
         found = self._runs("state IN ('dead', 'cancelled')")

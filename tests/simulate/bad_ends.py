@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from fleetcron.model.outcome import Failed, Fault
+from fleetcron.model.outcome import WORKER_STOPPED, Failed, Fault
 from fleetcron.policy import settle
 from fleetcron.store import ends as store_ends
+from fleetcron.store import workers as store_workers
 from fleetcron.store.ends import Attempts
 from fleetcron.worker import settling
 from tests.simulate.changing import put, text
@@ -77,6 +78,11 @@ def dead_without_an_event() -> None:
 
 def ends_leave_their_leases() -> None:
     text("attempts_finish", ("DELETE FROM leases WHERE", "DELETE FROM leases WHERE false AND"))
+
+
+def lapsed_is_called_stopped() -> None:
+    real = store_workers.Lost
+    put(store_workers, "Lost", lambda error: real(replace(error, code=WORKER_STOPPED)))
 
 
 def lost_is_not_counted() -> None:

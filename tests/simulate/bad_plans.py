@@ -179,6 +179,7 @@ def replayed_runs_count_again() -> None:
 
 def no_key_on_leases() -> None:
     without_index("leases_exclusive")
+    without_index("leases_one_of_job")
 
 
 def claim_without_looking_at_keys() -> None:

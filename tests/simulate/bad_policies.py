@@ -77,6 +77,10 @@ def cancelled_before_the_next_is_due() -> None:
     put(overlap, "_instead", early)
 
 
+def older_ticks_cancel_newer_ones() -> None:
+    put(overlap, "_is_newer", lambda held, run: False)
+
+
 def expired_before_the_deadline() -> None:
     real = choose._Chooser._too_late
 

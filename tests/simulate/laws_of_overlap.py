@@ -79,7 +79,7 @@ def _live_ticks(seen: Evidence) -> set[int]:
 
 def i1_cancelled_only_by_a_newer_tick(seen: Evidence) -> Iterator[Violation]:
     """I1: a run of a job that cancels is cancelled because people or its job's end wanted it, or a newer live tick was
-    due and waited, or was at work already: when the run was asked to stop, or when it ended, if it was not at work."""
+    due and waited when the run was asked to stop; if it never was, one that waited or was at work when it ended."""
     asked = {row["run_id"]: row for row in reversed(seen.record.tables["seen_cancels"])}
     for run in seen.runs.values():
         final = seen.first_final(run)
@@ -89,9 +89,14 @@ def i1_cancelled_only_by_a_newer_tick(seen: Evidence) -> Iterator[Violation]:
             continue  # nobody asked for it: another law says so
         if {each.state for each in seen.stretches[run["job_id"]]} & {"cancelled", "deleted"}:
             continue
+        was_at_work = run["run_id"] in asked
         when = asked.get(run["run_id"], final)
         newer = list(_newer_due(seen, run, when["now_ms"], only_live=True))
-        if not any(each.maybe_at(when["at_ms"]) or _is_at_work(seen, each, when["at_ms"]) for each in newer):
+        if was_at_work:
+            is_right = any(each.maybe_at(when["at_ms"]) for each in newer)
+        else:
+            is_right = any(each.maybe_at(when["at_ms"]) or _is_at_work(seen, each, when["at_ms"]) for each in newer)
+        if not is_right:
             text = f"run {run['run_id']} was cancelled and no newer tick was due"
             yield Violation("I1", text, run["run_id"], run["job_id"], when["at_ms"] / 1000)
 

@@ -24,7 +24,8 @@ CREATE TABLE seen_withdrawn (run_id INTEGER PRIMARY KEY, at_ms INTEGER);
 CREATE TABLE seen_claims (run_id INTEGER, attempt INTEGER, node_id TEXT, at_ms INTEGER, now_ms INTEGER);
 CREATE TABLE seen_replays (run_id INTEGER, at_ms INTEGER);
 CREATE TABLE seen_cancels (run_id INTEGER, attempt INTEGER, reason TEXT, at_ms INTEGER, now_ms INTEGER);
-CREATE TABLE seen_attempts (run_id INTEGER, attempt INTEGER, node_id TEXT, outcome TEXT, at_ms INTEGER);
+CREATE TABLE seen_attempts (run_id INTEGER, attempt INTEGER, node_id TEXT, outcome TEXT, at_ms INTEGER,
+    error_code TEXT);
 CREATE TABLE seen_beats (node_id TEXT PRIMARY KEY, at_ms INTEGER);
 CREATE TABLE seen_burials (node_id TEXT, silent_ms INTEGER, at_ms INTEGER);
 CREATE TABLE seen_queued (run_id INTEGER, lane TEXT, from_ms INTEGER, to_ms INTEGER);
@@ -55,7 +56,8 @@ CREATE TRIGGER seen_burial AFTER INSERT ON events WHEN NEW.kind = 'worker_lost'
 BEGIN INSERT INTO seen_burials SELECT node_id, seen_ms() - at_ms, seen_ms() FROM seen_beats
     WHERE node_id = NEW.detail ->> 'worker'; END;
 CREATE TRIGGER seen_attempt AFTER INSERT ON attempts
-BEGIN INSERT INTO seen_attempts VALUES (NEW.run_id, NEW.attempt, NEW.node_id, NEW.outcome, seen_ms()); END;
+BEGIN INSERT INTO seen_attempts VALUES (NEW.run_id, NEW.attempt, NEW.node_id, NEW.outcome, seen_ms(),
+    NEW.error_code); END;
 CREATE TRIGGER seen_final AFTER UPDATE OF finished_ms ON runs
 WHEN OLD.finished_ms IS NULL AND NEW.finished_ms IS NOT NULL
 BEGIN INSERT INTO seen_finals VALUES (NEW.run_id, NEW.round, NEW.state, NEW.finished_ms, NEW.lane, NEW.reason,

@@ -57,6 +57,9 @@ VARIANTS: Final[dict[str, Variant]] = {
     "dead_without_an_event": Variant("nobody is told of dead runs", bad_ends.dead_without_an_event, ()),
     "ends_leave_their_leases": Variant("an end leaves its lease behind", bad_ends.ends_leave_their_leases, ()),
     "lost_is_not_counted": Variant("lost attempts cost nothing", bad_ends.lost_is_not_counted, ("kill", "freeze")),
+    "lapsed_is_called_stopped": Variant(
+        "a vanished worker counts as stopped in an orderly way", bad_ends.lapsed_is_called_stopped, ("kill", "freeze")
+    ),
     "no_watching": Variant("an expired lease is taken at once", bad_leases.no_watching, ("database_clock",)),
     "leases_by_node_clocks": Variant(
         "the watcher's own clock says what has expired", bad_leases.leases_by_node_clocks, ("node_clock",)
@@ -250,6 +253,11 @@ VARIANTS: Final[dict[str, Variant]] = {
     ),
     "cancelled_before_the_next_is_due": Variant(
         "cancel_previous cancels before the next tick is due", bad_policies.cancelled_before_the_next_is_due, ()
+    ),
+    "older_ticks_cancel_newer_ones": Variant(
+        "cancel_previous: a tick that comes late cancels a newer one",
+        bad_policies.older_ticks_cancel_newer_ones,
+        ("outage", "asking"),
     ),
     "expired_before_the_deadline": Variant(
         "a run expires before its deadline", bad_policies.expired_before_the_deadline, ()

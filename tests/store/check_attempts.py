@@ -73,6 +73,24 @@ async def run_of(w: "World", name: str) -> int:
 
 
 @check
+async def a_run_of_a_job_that_is_over_is_promised_no_next_try(w: "World") -> None:
+    f = floor(w)
+    for name in ("a", "b"):
+        await f.define(name)
+    await f.plan()
+    await w.clock.set(NOW + MINUTE)
+    await f.queue()
+    await f.join("n1")
+    for run in await f.claim("n1"):
+        await f.fail("n1", run)
+    first, second = [await run_of(w, name) for name in ("a", "b")]
+    await w.desk.cancel("default", "a")
+    await w.desk.delete("default", "b")
+    assert "; its job was cancelled, so it is closed as cancelled at 2027-" in await said(w, first)
+    assert "; its job was deleted, so it is closed as cancelled at 2027-" in await said(w, second)
+
+
+@check
 async def the_state_of_a_run_is_what_leases_and_the_queue_say(w: "World") -> None:
     """S1-14, S3-7: its row says planned until its end."""
     f = floor(w)

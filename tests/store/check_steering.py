@@ -301,7 +301,7 @@ async def cancel_asks_an_attempt_to_stop(w: "World") -> None:
 
 @check
 async def cancel_of_a_forecast_is_its_answer(w: "World") -> None:
-    """A planned tick that is cancelled stays so: an edit takes back the other forecasts, and begins after it."""
+    """A planned tick that is cancelled stays so: an edit takes back the other forecasts, and begins at once."""
     await w.desk.create(job())
     runs = [Forecast(NOW + n * MINUTE, NOW + n * MINUTE) for n in (1, 2)]
     await w.advance(Move(await w.group(), Position(NOW + 2 * MINUTE), NOW + 3 * MINUTE, runs))
@@ -310,7 +310,7 @@ async def cancel_of_a_forecast_is_its_answer(w: "World") -> None:
     await w.desk.edit(job(description="other"))
     assert [line.run.run_id for line in await w.store.history.runs(Span())] == [first]
     assert await states(w, first, second) == ["cancelled"]
-    assert (await w.group()).at == Position(NOW + MINUTE)
+    assert (await w.group()).at == Position(NOW)
     # opened again before its tick it does not start early
     ok(await w.store.steering.replay([first], actor="bob"))
     hands = await Hands(w.store, w.clock.now_ms).join()
@@ -417,6 +417,45 @@ async def replay_many_goes_by_batches(w: "World") -> None:
     assert await states(w, *run_ids) == ["dead", "running", *["planned"] * 3]
     assert await states(w, gone) == ["dead"]
     assert [row.round for row in await told(w, *run_ids)] == [1] * 5
+
+
+@check
+async def a_replay_whose_reply_was_lost_is_not_done_twice(w: "World") -> None:
+    """The run has died again meanwhile: whoever repeats what he asked means the round that he saw."""
+    await w.desk.create(job())
+    hands = await Hands(w.store, w.clock.now_ms).join()
+    run_ids = [await die(w, hands, Fault("boom", "x")) for _ in range(2)]
+    dead, other = run_ids
+    steering = w.store.steering
+    rounds = await steering.rounds([*run_ids, 999_999])
+    assert rounds == dict.fromkeys(run_ids, 0)
+    asked = {"actor": "eve", "rounds": rounds}
+    assert [each.done for each in ok(await steering.replay([dead], **asked))] == ["replayed"]
+    await w.clock.advance(MINUTE)
+    await hands.end((await hands.take())[dead], FAILED)
+    again = ok(await steering.replay([other, dead, 999_999], **asked))
+    assert [(each.done, each.reason) for each in again] == [
+        ("replayed", None), ("unchanged", "it was replayed meanwhile, and is dead since"), ("refused", NO_SUCH),
+    ]  # fmt: skip
+    assert [row.round for row in await told(w, *run_ids)] == [1, 1]
+    [one] = ok(await steering.replay([dead], actor="eve", rounds=await steering.rounds([dead])))
+    assert one.done == "replayed"
+
+
+@check
+async def a_batch_of_replays_whose_reply_was_lost_is_not_done_twice(w: "World") -> None:
+    await w.desk.create(job())
+    hands = await Hands(w.store, w.clock.now_ms).join()
+    dead = await die(w, hands, Fault("boom", "x"))
+    steering = w.store.steering
+    wanted = DeadFilter(error="boom").until((await steering.count_dead(DeadFilter())).now_ms)
+    assert ok(await steering.replay_many(wanted, actor="eve")).runs == 1
+    await w.clock.advance(MINUTE)
+    await hands.end((await hands.take())[dead], FAILED)
+    assert ok(await steering.replay_many(wanted, actor="eve")).runs == 0
+    assert [(row.state, row.round) for row in await told(w, dead)] == [("dead", 1)]
+    assert wanted.until(NOW - 1).to_ms == NOW
+    assert wanted.until(NOW + HOUR).to_ms == wanted.to_ms
 
 
 # --- dead letters

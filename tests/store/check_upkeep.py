@@ -11,6 +11,7 @@ from fleetcron.model.transition import Transition
 from fleetcron.policy.settle import settle
 from fleetcron.scheduler.failing import FailureWatch
 from fleetcron.store import ends
+from fleetcron.store.claims import Claimed
 from fleetcron.store.history import Span
 from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.written import Ok, Refused
@@ -79,6 +80,33 @@ async def a_job_is_paused_after_so_many_dead_runs(floor: Floor) -> None:
     await _fail(floor)
     assert await watch.step(0) == []
     assert await _state(floor) == "active"
+
+
+@check
+async def runs_that_were_asked_for_count_among_the_dead(floor: Floor) -> None:
+    """A job on demand has no others; and one that works again when somebody tries it is not failing."""
+    await floor.define("a", pause_after_failures=2)
+    await floor.join("n1")
+    watch = FailureWatch(floor.store, floor.desk)
+
+    async def ask(key: str) -> Claimed:
+        ok(await floor.store.steering.trigger(("default", "a"), None, actor="ann", key=key))
+        await floor.queue()
+        [run] = await floor.claim("n1")
+        await floor.clock.advance(2_000)
+        return run
+
+    async def fail(key: str) -> list[str]:
+        run, now_ms = await ask(key), floor.clock.now_ms()
+        ended = ends.Ended(run.run_id, run.attempt, BROKEN, now_ms, now_ms)
+        assert ok(await floor.store.attempts.finish("n1", [ended], _settling(ONCE))).late == ()
+        return await watch.step(0)
+
+    assert await fail("1") == []
+    await floor.succeed("n1", await ask("2"))
+    assert await fail("3") == []
+    assert await fail("4") == ["a"]
+    assert await _state(floor) == "paused"
 
 
 @check

@@ -170,6 +170,28 @@ async def promote_drops_what_has_ended(shop: Shop) -> None:
 
 
 @check
+async def a_claim_is_repeated_although_another_pools_came_between(shop: Shop) -> None:
+    """Over HTTP a worker claims for several pools at once. It heard that it got nothing, and its runs stayed held."""
+    jobs = [Job(1), Job(2, pool="p2")]
+    await shop.define(*jobs)
+    await shop.plan(jobs[0], NOW)
+    await shop.promote()
+    await shop.join("n1", p1=5, p2=5)
+
+    async def claimed(pool: str, batch: str) -> list[int]:
+        return [run.run_id for run in (await shop.claim("n1", pool=pool, batch=batch, is_kept=True)).runs]
+
+    assert await claimed("p1", "b1") == [1]
+    assert await claimed("p2", "b2") == []
+    assert await claimed("p1", "b1") == [1]
+    await shop.plan(jobs[1], NOW)
+    await shop.promote()
+    assert await claimed("p2", "b3") == [2]
+    assert await claimed("p1", "b1") == [1]
+    assert await claimed("p2", "b3") == [2]
+
+
+@check
 async def a_claim_is_repeated_after_a_lost_reply(shop: Shop) -> None:
     """S3-32, S3-88: the same id, the same rows; another id gets others. Never two holders of a run."""
     jobs = [Job(number) for number in range(1, 4)]

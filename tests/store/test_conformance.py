@@ -40,6 +40,7 @@ from tests.store import (
     check_attempts,
     check_edits,
     check_figures,
+    check_kept,
     check_late,
     check_limits,
     check_parked,
@@ -691,7 +692,7 @@ async def the_schema_is_current(w: World) -> None:
 
 for more in (
     check_upstreams, check_limits, check_attempts, check_shown, check_steering, check_work, check_upkeep, check_access,
-    check_edits, check_figures, check_late, check_shadow, check_parked, check_turns,
+    check_edits, check_figures, check_kept, check_late, check_shadow, check_parked, check_turns,
 ):  # fmt: skip
     CHECKS |= more.CHECKS
 

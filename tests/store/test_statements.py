@@ -1,15 +1,19 @@
 """The named statements: what a file must be, and that the package has no half ones."""
 
+import asyncio
 import os
+import sqlite3
 import subprocess
 import sys
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from fleetcron.errors import StoreError
 from fleetcron.store.statements import ENGINES, Statements, lopsided, parse, read
+from tests.store.engines import opened
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,6 +21,26 @@ ROOT = Path(__file__).parents[2]
 def test_every_statement_exists_for_both_engines() -> None:
     assert lopsided() == []
     assert len(Statements.for_engine("sqlite")) > 10
+
+
+def test_how_the_latest_runs_ended_is_found_by_index(tmp_path: Path) -> None:
+    """It is asked every two seconds, of every job that fails: the whole history would be read each time. Each index is
+    of some kinds of runs only."""
+
+    async def scenario() -> None:
+        async with opened(f"sqlite:///{tmp_path}/jobs.db"):
+            pass
+
+    asyncio.run(scenario())
+    statement = Statements.for_engine("sqlite")["runs_recent_ends"]
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
+        found = connection.execute(f"EXPLAIN QUERY PLAN {statement.sql}", dict.fromkeys(statement.parameters, 1))
+        plan = [row[3] for row in found]
+    assert [line for line in plan if line.startswith("SEARCH")] == [
+        "SEARCH r USING INDEX runs_one_per_tick (job_id=?)",
+        "SEARCH r USING INDEX runs_manual (job_id=?)",
+    ]
+    assert not any("SCAN r" in line for line in plan)
 
 
 def test_parameters_become_numbers_for_postgres() -> None:

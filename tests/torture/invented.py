@@ -107,7 +107,7 @@ class Invention:
             self.lines.append({**who, "say": "end", "how": said, "at_us": ended_ms * 1000})
         self.rows["attempts"].append({
             "run_id": run_id, "attempt": attempt, "node_id": f"{node}-abcdef", "started_ms": begun_ms,
-            "finished_ms": ended_ms, "outcome": how,
+            "finished_ms": ended_ms, "outcome": how, "error_code": None if how == "succeeded" else how,
         })  # fmt: skip
         return ended_ms + (AGAIN_MS if how == "failed" else 0)
 

@@ -25,6 +25,17 @@ def sound() -> Evidence:
     return invented()
 
 
+def test_an_orderly_stop_is_no_loss(sound: Evidence) -> None:
+    """Whoever is asked to leave ends what takes longer than its drain, and that costs nothing."""
+    lost = [row for row in sound.tables["attempts"] if row["outcome"] == "lost"]
+    for row in lost:
+        row["error_code"] = "worker_stopped"
+    assert len(judge(sound).violations) == len(lost)
+    for run in sound.tables["runs"]:
+        run["losses"] = 0
+    assert judge(sound).violations == []
+
+
 def test_what_went_well_passes(sound: Evidence) -> None:
     verdict = judge(sound)
     assert verdict.violations == []

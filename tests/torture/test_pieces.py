@@ -22,6 +22,7 @@ from fleetcron.times.instants import from_ms, to_ms
 from fleetcron.torture.enumerator import ticks
 from fleetcron.torture.evidence import Evidence, FaultKind
 from fleetcron.torture.ground import NAME, Facts, Owner, new_name
+from fleetcron.torture.healing import Healing
 from fleetcron.torture.jobs import jobs, resume_policies
 from fleetcron.torture.members import Member
 from fleetcron.torture.network import Proxy
@@ -253,6 +254,35 @@ def test_what_is_encrypted_loses_any_answer() -> None:
     asyncio.run(scenario())
 
 
+# -- what is missing
+
+
+class Answering:
+    """A ground, its members and their acts, of which `found` is all that anybody asks."""
+
+    def __init__(self, found: int) -> None:
+        self._found = found
+
+    async def ask(self, statement: str) -> list[dict[str, Any]]:
+        if "workers" in statement:
+            return []
+        return [{"found": None if "cursors" in statement else self._found}]
+
+    def living(self) -> list[Any]:
+        return []
+
+
+def test_one_is_not_many() -> None:
+    def missing(found: int) -> list[str]:
+        it: Any = Answering(found)
+        healing = Healing(it, it, it, SystemClock(), patience_s=1)
+        return [*asyncio.run(healing._not_caught_up()), *asyncio.run(healing._not_final())]
+
+    assert missing(0) == []
+    assert missing(1) == ["1 stretch of missed ticks is not decided", "1 run has not ended"]
+    assert missing(1200) == ["1,200 stretches of missed ticks are not decided", "1,200 runs have not ended"]
+
+
 # -- what is shown
 
 
@@ -265,7 +295,7 @@ def test_the_plan_says_everything_beforehand(capsys: pytest.CaptureFixture[str])
     Spoken().hears(plan())
     said = capsys.readouterr().out
     assert "Makes the schema x, starts 3 nodes with 19 jobs, hurts them for 60 s" in said
-    assert "(kill, edit; up to 30 faults, seed 7)" in said
+    assert "(kill, edit; about 30 faults, seed 7)" in said
     assert "removes what it has made" in said
     assert "note: look out" in said
     assert "note: without faults of the network: nobody gets through" in said
@@ -338,7 +368,8 @@ def test_a_broken_promise_is_told(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert "… and 4 more" in said
     assert "What happened to run 4:\n  2027-01-15T08:00:00.123Z  node-1.1: its handler begins\n" in said
     assert (
-        "1 fault (1 kill). 3 runs, 4 attempts: 1 lost with their workers, and 2 writes of stale owners refused" in said
+        "1 fault (1 kill). 3 runs, 4 attempts: 1 lost or stopped with their workers,"
+        " and 2 writes of stale owners refused" in said
     )
     assert f"The evidence is in {tmp_path}" in said
     assert "\x1b" not in said

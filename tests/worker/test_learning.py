@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ from fleetcron.model.rules import OverlapRule
 from fleetcron.model.states import RunState
 from fleetcron.model.target import Target
 from fleetcron.store.claims import Choose, Claim, Claims, Taken
+from fleetcron.store.ends import Attempts
 from fleetcron.store.workers import Renewed, Workers
 from fleetcron.store.written import Ok, Unknown, Written
 from fleetcron.worker.hands import Hands
+from fleetcron.worker.lease import WorkerLease
 from fleetcron.worker.pool import Attempt
 from tests.faults.fleet import until
 from tests.worker.crew import Crew, job
@@ -52,6 +55,76 @@ def test_no_more_is_claimed_than_there_are_slots(sqlite_memory_url: str, monkeyp
         await made.ended(*runs)
 
     played(sqlite_memory_url, scenario, {"t:f": handler}, pools=("default=2",))
+
+
+def test_a_worker_that_leaves_waits_for_no_import(sqlite_memory_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S3-18: one that hangs would take the whole drain. Its run goes back, uses no attempt, and others may have it."""
+    asked = asyncio.Event()
+
+    async def hangs(_self: Inline, _targets: Sequence[Target]) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    async def scenario(made: Crew) -> None:
+        monkeypatch.setattr(Inline, "learn", hangs)
+        await made.define(job())
+        run = await made.trigger()
+        made.join(config=replace(made.config, drain_s=600))
+        await asked.wait()
+        async with asyncio.timeout(30):
+            await made.leave()
+        [line] = await made.lines(run)
+        assert (line.run.state, line.run.attempt, line.run.losses) == (RunState.PLANNED, 0, 0)
+        assert await made.count("leases") == 0
+
+    played(sqlite_memory_url, scenario)
+
+
+def test_what_was_found_at_the_last_moment_goes_back_though_the_drain_ends(
+    sqlite_memory_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3-18: the database is away when it is handed back, and the drain is over before it is there again."""
+    found, asking, tried = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    knows, cancels, hand_back = Inline.knows, WorkerLease.cancels, Attempts.hand_back
+
+    async def learn(_self: Inline, _targets: Sequence[Target]) -> None:
+        found.set()
+
+    async def asked(self: WorkerLease) -> Any:
+        asking.set()
+        await leaving.wait()
+        return await cancels(self)
+
+    async def away(self: Attempts, node_id: str, held: Any) -> Any:
+        if not tried.is_set():
+            asyncio.get_running_loop().call_later(0.5, tried.set)
+            raise StoreUnavailable("the database is away")
+        return await hand_back(self, node_id, held)
+
+    async def close_pools(self: Workers, node_id: str) -> Any:
+        leaving.set()
+        return await close(self, node_id)
+
+    async def scenario(made: Crew) -> None:
+        monkeypatch.setattr(Inline, "learn", learn)
+        monkeypatch.setattr(Inline, "knows", lambda self, target: found.is_set() and knows(self, target))
+        monkeypatch.setattr(WorkerLease, "cancels", asked)
+        monkeypatch.setattr(Attempts, "hand_back", away)
+        monkeypatch.setattr(Workers, "close_pools", close_pools)
+        await made.define(job())
+        run = await made.trigger()
+        made.join(config=replace(made.config, drain_s=0.1))
+        await asyncio.wait_for(asking.wait(), 30)
+        await made.leave()
+        [line] = await made.lines(run)
+        assert (line.run.state, line.run.attempt, line.run.losses) == (RunState.PLANNED, 0, 0)
+        assert await made.count("leases") == 0
+
+    async def handler(_ctx: Any) -> None:
+        pass
+
+    close, leaving = Workers.close_pools, asyncio.Event()
+    played(sqlite_memory_url, scenario, {"t:f": handler})
 
 
 class Search:

@@ -18,11 +18,12 @@ from fleetcron.store.steering import BATCH, DeadFilter, Steered
 from fleetcron.store.written import Written
 from fleetcron.views.asking import answer
 from fleetcron.views.past import dead_json
+from fleetcron.views.replaying import replay
 from fleetcron.views.runs import steered_json
 
 routes = router("runs")
 MOST: Final = 1_000  # runs of one call: one transaction
-Verb: TypeAlias = Callable[[Sequence[int]], Awaitable[Written[list[Steered]]]]
+Verb: TypeAlias = Callable[[Sequence[int]], Awaitable[list[Steered]]]  # asked until its answer is known
 RunIds = Annotated[
     list[Annotated[int, Field(ge=1, le=2**63 - 1)]],
     Field(min_length=1, max_length=MOST, description="numbers of runs"),
@@ -69,7 +70,7 @@ async def cancel_run(
     context: TheContext, caller: TheCaller, run_id: RunId, body: Annotated[Cancel, Body(default_factory=Cancel)]
 ) -> dict[str, Any]:
     """At once, if it does not run; a running one is asked to stop."""
-    verb = partial(context.store.steering.cancel, reason=body.reason, actor=caller.actor)
+    verb = _asked(partial(context.store.steering.cancel, reason=body.reason, actor=caller.actor))
     return await _one(context, caller, run_id, verb)
 
 
@@ -78,7 +79,7 @@ async def cancel_run(
 )
 async def replay_run(context: TheContext, caller: TheCaller, run_id: RunId) -> dict[str, Any]:
     """A dead or cancelled run is opened again: the same run with the same idempotency key, in the catch-up lane."""
-    return await _one(context, caller, run_id, partial(context.store.steering.replay, actor=caller.actor))
+    return await _one(context, caller, run_id, partial(replay, context.store.steering, actor=caller.actor))
 
 
 @routes.post(
@@ -89,19 +90,19 @@ async def replay_run(context: TheContext, caller: TheCaller, run_id: RunId) -> d
 )
 async def discard_run(context: TheContext, caller: TheCaller, run_id: RunId, body: Discard) -> dict[str, Any]:
     """It stays dead and in the history, and leaves the list of dead letters."""
-    verb = partial(context.store.steering.discard, reason=body.reason, actor=caller.actor)
+    verb = _asked(partial(context.store.steering.discard, reason=body.reason, actor=caller.actor))
     return await _one(context, caller, run_id, verb)
 
 
 @routes.post("/runs/cancel", response_model=shapes.SteeredRuns, summary="Cancel many runs", **needs(Role.OPERATOR))
 async def cancel_runs(context: TheContext, caller: TheCaller, body: CancelMany) -> dict[str, Any]:
-    verb = partial(context.store.steering.cancel, reason=body.reason, actor=caller.actor)
+    verb = _asked(partial(context.store.steering.cancel, reason=body.reason, actor=caller.actor))
     return {"runs": await _many(context, caller, body.run_ids, verb)}
 
 
 @routes.post("/runs/replay", response_model=shapes.SteeredRuns, summary="Replay many runs", **needs(Role.OPERATOR))
 async def replay_runs(context: TheContext, caller: TheCaller, body: ReplayMany) -> dict[str, Any]:
-    verb = partial(context.store.steering.replay, actor=caller.actor)
+    verb = partial(replay, context.store.steering, actor=caller.actor)
     return {"runs": await _many(context, caller, body.run_ids, verb)}
 
 
@@ -109,7 +110,7 @@ async def replay_runs(context: TheContext, caller: TheCaller, body: ReplayMany) 
     "/runs/discard", response_model=shapes.SteeredRuns, summary="Discard many dead runs", **needs(Role.OPERATOR)
 )
 async def discard_runs(context: TheContext, caller: TheCaller, body: DiscardMany) -> dict[str, Any]:
-    verb = partial(context.store.steering.discard, reason=body.reason, actor=caller.actor)
+    verb = _asked(partial(context.store.steering.discard, reason=body.reason, actor=caller.actor))
     return {"runs": await _many(context, caller, body.run_ids, verb)}
 
 
@@ -146,11 +147,12 @@ async def replay_dead_letters(
     own = caller.tenants(tenant) if body.job is None else caller.tenant(tenant)
     wanted = DeadFilter(own, body.job, body.type, body.error, instant_ms("from", body.from_), instant_ms("to", body.to))
     count = await context.store.steering.count_dead(wanted)
+    until_now = wanted.until(count.now_ms)
     done, after_id = 0, 0
     while not body.dry_run and done < body.limit:
         most = min(BATCH, body.limit - done)
         batch = await answer(
-            partial(context.store.steering.replay_many, wanted, actor=caller.actor, after_id=after_id, limit=most)
+            partial(context.store.steering.replay_many, until_now, actor=caller.actor, after_id=after_id, limit=most)
         )
         done += batch.runs
         if batch.after_id is None:
@@ -159,9 +161,16 @@ async def replay_dead_letters(
     return {"dead": count.runs, "can_be_replayed": count.open, "replayed": done, "dry_run": body.dry_run}
 
 
+def _asked(verb: Callable[[Sequence[int]], Awaitable[Written[list[Steered]]]]) -> Verb:
+    async def ask(run_ids: Sequence[int]) -> list[Steered]:
+        return await answer(lambda: verb(run_ids))
+
+    return ask
+
+
 async def _one(context: Context, caller: Caller, run_id: int, verb: Verb) -> dict[str, Any]:
     await _check(context, caller, [run_id])
-    [done] = await answer(lambda: verb([run_id]))
+    [done] = await verb([run_id])
     if done.done == "refused":
         raise Problem(409, f"run {run_id}: {done.reason}")
     return steered_json(done)
@@ -170,7 +179,7 @@ async def _one(context: Context, caller: Caller, run_id: int, verb: Verb) -> dic
 async def _many(context: Context, caller: Caller, run_ids: Sequence[int], verb: Verb) -> list[dict[str, Any]]:
     """One answer for each; for what does not exist for whoever asks, that there is no such run."""
     mine = await _mine(context, caller, run_ids)
-    done = {each.run_id: each for each in (await answer(lambda: verb(mine)) if mine else [])}
+    done = {each.run_id: each for each in (await verb(mine) if mine else [])}
     return [
         steered_json(done.get(run_id) or Steered(run_id, "refused", reason="there is no such run"))
         for run_id in dict.fromkeys(run_ids)

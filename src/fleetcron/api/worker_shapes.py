@@ -118,11 +118,18 @@ class Fault(Asked):
 class End(Asked):
     run_id: Positive
     attempt: Number
-    outcome: Literal["succeeded", "failed", "timed_out", "cancelled", "snoozed"]
+    outcome: Literal["succeeded", "failed", "timed_out", "cancelled", "snoozed", "stopped"] = Field(
+        description="stopped: because the worker was asked to leave; it is tried again at once and costs nothing"
+    )
     duration_ms: int = Field(ge=0, le=2**53)
     result: Any = Field(default=None, description="JSON, 64 KiB at most")
     error: Fault | None = None
-    retry_after_ms: int | None = Field(default=None, ge=0, le=30 * 86_400_000, description="of one that failed")
+    retry_after_ms: int | None = Field(
+        default=None,
+        ge=0,
+        le=30 * 86_400_000,
+        description="of one that failed: exactly so long, from 1 s to 7 days, in place of the job's backoff",
+    )
     snooze_ms: int | None = Field(
         default=None, ge=0, le=30 * 86_400_000, description="of one that snoozed: needed; from 1 s to 7 days"
     )

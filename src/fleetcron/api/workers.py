@@ -20,7 +20,17 @@ from fleetcron.api.routing import needs, router
 from fleetcron.errors import DefinitionError, Mistake
 from fleetcron.executors.verdicts import written
 from fleetcron.model.access import Role
-from fleetcron.model.outcome import Cancelled, Failed, Fault, Outcome, Snoozed, Succeeded, TimedOut
+from fleetcron.model.outcome import (
+    WORKER_STOPPED,
+    Cancelled,
+    Failed,
+    Fault,
+    Lost,
+    Outcome,
+    Snoozed,
+    Succeeded,
+    TimedOut,
+)
 from fleetcron.store.ends import Ended, Ends
 from fleetcron.views.asking import answer
 from fleetcron.views.instants import as_json as instant_json
@@ -117,8 +127,9 @@ async def _states(context: Context, worker_id: str, ends: Sequence[shapes.End], 
 
 async def _accepted_before(context: Context, worker_id: str, end: shapes.End) -> str | None:
     """The state of the run now, if this very end was written: by this call, or when it was sent the first time."""
+    written = "lost" if end.outcome == "stopped" else end.outcome
     for past in await context.store.past_attempts.of_run(end.run_id):
-        if (past.attempt, past.node_id, past.outcome) == (end.attempt, worker_id, end.outcome):
+        if (past.attempt, past.node_id, past.outcome) == (end.attempt, worker_id, written):
             found = await context.store.history.run(end.run_id)
             return None if found is None else found.line.run.state.value
     return None
@@ -198,13 +209,15 @@ def _outcome(end: shapes.End, at: int) -> tuple[Outcome, str | None]:
                 raise wrong(f"/ends/{at}/result", result.error.text)
             return Succeeded(None if result is None else json.loads(result)), result
         case "failed":
-            return Failed(fault, end.retry_after_ms), None
+            return Failed(fault, end.retry_after_ms or None, is_exact=True), None
         case "timed_out":
             return TimedOut(Fault("timeout", fault.text, fault.trace) if error is None else fault), None
         case "cancelled":
             return Cancelled("" if error is None else _clean(error.text)), None
         case "snoozed":
             return Snoozed((end.snooze_ms or 0) / 1000), None  # never None here: `_wrong_ends`
+        case "stopped":
+            return Lost(Fault(WORKER_STOPPED, fault.text or "the worker was stopped", fault.trace)), None
 
 
 def _clean(text: str) -> str:

@@ -5,16 +5,19 @@ anything is written; a job that somebody else keeps is known only to the store.
 """
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from fleetcron.app.application import DEFAULT_TENANT, Declared, Fleetcron
+from fleetcron.app.importable import NotImportable, import_name
 from fleetcron.app.payloads import check, kind_of
 from fleetcron.app.running import settings
 from fleetcron.clock import SystemClock
 from fleetcron.errors import DefinitionError, Mistake, RefusedError
 from fleetcron.executors.payload_types import PayloadType, Unresolvable
+from fleetcron.executors.performer import at_home
 from fleetcron.store.borrowed import borrow, borrow_sync
 from fleetcron.store.borrowed_sqlite import borrow_sqlite
 from fleetcron.store.migrations import require_current
@@ -37,7 +40,11 @@ async def enqueue(app: Fleetcron, wish: Wish) -> Triggered:
     """In a transaction of its own. The store that the app has open is used; otherwise one is opened for this call."""
     if app.store is not None:
         return await _trigger(app.store, wish, app)
-    config = settings(app).store
+    config = settings(app, _home_of(app)).store
+    if config.url == ":memory:":
+        raise RefusedError(
+            "the store is in the memory of a node (:memory:), where nobody else can write; give it a file"
+        )
     require_file(config.url)
     store = await Store.open(config, SystemClock())
     try:
@@ -126,8 +133,25 @@ async def _trigger(store: Store, wish: Wish, app: Fleetcron) -> Triggered:
         raise RefusedError(f"{error}{near}") from None
 
 
+def _home_of(app: Fleetcron) -> str | None:
+    """In a handler: the store of the worker that calls it, whatever the code and the environment say. An app of which
+    this worker calls nothing may belong elsewhere, and its code says where."""
+    home = at_home()
+    if home.store_url is None or (app.url is not None and not home.is_of(_names(app))):
+        return None
+    return home.store_url
+
+
+def _names(app: Fleetcron) -> Iterator[str]:
+    for each in app.declared:
+        with suppress(NotImportable):
+            yield import_name(each.function)
+
+
 def _url(app: Fleetcron) -> str:
     """Of the store. Kept, because the settings do not change while a program runs."""
+    if (of_worker := _home_of(app)) is not None:
+        return of_worker
     if app.store_url is None:
         app.store_url = settings(app).store.url
     return app.store_url

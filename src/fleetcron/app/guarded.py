@@ -4,8 +4,10 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from fleetcron.executors.home import NOWHERE
 from fleetcron.store.guards import FenceGuard, LeaseGuard
-from fleetcron.store.postgres_url import DEFAULT_SCHEMA
+from fleetcron.store.opening import is_postgres
+from fleetcron.store.postgres_url import DEFAULT_SCHEMA, parse
 
 if TYPE_CHECKING:
     from fleetcron.executors.context import Context
@@ -48,8 +50,13 @@ def guarded(ctx: "Context", connection: Any, *, schema: str | None = None) -> Gu
     named. In a transaction that has begun it is a part of that one, and holds for all of it: let it be the last thing
     before the commit.
     """
-    known = schema or getattr(ctx, "store_schema", None) or DEFAULT_SCHEMA  # a context of a user's test may have none
+    known = schema or _schema_of(ctx)
     return Guarded(LeaseGuard(ctx.run_id, ctx.attempt, known), connection)
+
+
+def _schema_of(ctx: "Context") -> str:
+    url = getattr(ctx, "home", NOWHERE).store_url  # a context of a user's test may have none
+    return parse(url).schema if url is not None and is_postgres(url) else DEFAULT_SCHEMA
 
 
 def fenced(ctx: "Context", connection: Any, *, table: str = "fleetcron_fences") -> Guarded:

@@ -43,11 +43,12 @@ def prepared(app: Fleetcron) -> Config:
     return config
 
 
-def settings(app: Fleetcron) -> Config:
-    """What the code says about the store wins over the file and the environment: these may mean another database."""
+def settings(app: Fleetcron, store_url: str | None = None) -> Config:
+    """What the code says about the store wins over the file and the environment: these may mean another database. And
+    `store_url`, which the worker of a handler has, wins over the code: `--database` does."""
     path = _FILE if not os.environ.get(FILE_VARIABLE) and _FILE.exists() else None
     try:
-        config = load(path, os.environ, {"store.url": app.url})
+        config = load(path, os.environ, {"store.url": store_url or app.url})
     except ConfigError as error:
         raise ConfigError([_in_code(mistake) for mistake in error.mistakes]) from None
     if config.source_of("node.roles") == "default":

@@ -19,6 +19,7 @@ from fleetcron.cli.when import json_option, print_json
 from fleetcron.store.steering import BATCH, DeadFilter
 from fleetcron.store.store import Store
 from fleetcron.views.asking import answer
+from fleetcron.views.replaying import replay as replayed
 
 if TYPE_CHECKING:
     from fleetcron.client.blocking import Client
@@ -50,7 +51,7 @@ def replay(
     if _by_number(run_ids, which, everything, dry_run or limit is not None):
         steer(
             database,
-            lambda store: store.steering.replay(run_ids, actor=by),
+            lambda store: replayed(store.steering, run_ids, actor=by),
             lambda client: client.runs.replay_many(run_ids),
             as_json,
         )
@@ -81,7 +82,7 @@ async def _replay(store: Store, which: Which, limit: int | None, by: str, dry_ru
     done = 0
     if not dry_run:
         with progress(min(count.open, limit or count.open), "replaying") as told:
-            done = await _batches(store, wanted, limit, by, told)
+            done = await _batches(store, wanted.until(count.now_ms), limit, by, told)
     return {"dead": count.runs, "can_be_replayed": count.open, "replayed": done, "dry_run": dry_run}
 
 
@@ -145,7 +146,7 @@ def discard(
     if _by_number(run_ids, which, everything, dry_run):
         steer(
             database,
-            lambda store: store.steering.discard(run_ids, reason, actor=by),
+            lambda store: answer(lambda: store.steering.discard(run_ids, reason, actor=by)),
             lambda client: client.runs.discard_many(run_ids, reason),
             as_json,
         )

@@ -195,7 +195,7 @@ def _say(scope: Scope, name: str, changed: Doc, as_json: bool, more: str | None)
     click.echo(f"{scope} {name}: {coloured(word)}{said}.")
     if more and changed["done"] != "unchanged":
         click.echo(more)
-    say_looked(changed)
+    say_looked(changed, after["percent"] if after else ALL)
 
 
 def _words(hold: Doc) -> str:

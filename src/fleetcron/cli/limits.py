@@ -14,6 +14,7 @@ from fleetcron.cli.tables import coloured, numbered, printable
 from fleetcron.cli.when import print_json
 from fleetcron.client.errors import Refused as Mistaken
 from fleetcron.errors import DefinitionError, Mistake, RefusedError, StoreUnavailable
+from fleetcron.model.control import ALL
 from fleetcron.store.looking import Changed
 from fleetcron.store.store import Store
 from fleetcron.store.written import Ok, Refused, Unknown, Written
@@ -143,9 +144,14 @@ def _word(value: Any) -> str:
     return NONE if value is None else str(value)
 
 
-def say_looked(changed: Doc) -> None:
-    if changed["looked_at"]:
-        click.echo(f"{numbered(changed['looked_at'], 'run')} that waited may start, if nothing else holds them back.")
+def say_looked(changed: Doc, percent: int = ALL) -> None:
+    """`percent`: only this share of them may start; which ones, the next claims say."""
+    looked = changed["looked_at"]
+    if looked and percent < ALL:
+        are = "is" if looked == 1 else "are"
+        click.echo(f"{numbered(looked, 'run')} that waited {are} looked at again: {percent} % may start.")
+    elif looked:
+        click.echo(f"{numbered(looked, 'run')} that waited may start, if nothing else holds them back.")
     if not changed["complete"]:
         click.echo("More runs wait, and the database went away meanwhile: run it again.", err=True)
 

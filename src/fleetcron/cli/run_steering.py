@@ -18,8 +18,8 @@ from fleetcron.client.run_shapes import State, SteeredRuns
 from fleetcron.model.run import RunKind
 from fleetcron.store.steering import Steered
 from fleetcron.store.store import Store
-from fleetcron.store.written import Written
 from fleetcron.views.asking import answer
+from fleetcron.views.replaying import replay as replayed
 from fleetcron.views.runs import steered_json
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LONGEST_REASON = 300
 _MOST_OF_A_JOB: Final = 1_000_000  # of one call
 
-Steer: TypeAlias = Callable[[Store], Awaitable[Written[list[Steered]]]]
+Steer: TypeAlias = Callable[[Store], Awaitable[list[Steered]]]
 Ask: TypeAlias = "Callable[[Client], SteeredRuns]"  # the same over an API
 _OPEN: Final[tuple[State, ...]] = ("planned", "waiting", "running", "retrying", "dispatched")
 
@@ -76,7 +76,7 @@ def cancel(
             raise click.UsageError("--kind and --dry-run choose among the runs of a job: add --job NAME.")
         steer(
             database,
-            lambda store: store.steering.cancel(run_ids, reason, actor=by),
+            lambda store: answer(lambda: store.steering.cancel(run_ids, reason, actor=by)),
             lambda client: client.runs.cancel_many(run_ids, reason=reason),
             as_json,
         )
@@ -159,7 +159,7 @@ def replay(database: Database, run_ids: tuple[int, ...], by: str, as_json: bool)
     """
     steer(
         database,
-        lambda store: store.steering.replay(run_ids, actor=by),
+        lambda store: replayed(store.steering, run_ids, actor=by),
         lambda client: client.runs.replay_many(run_ids),
         as_json,
     )
@@ -169,7 +169,7 @@ def steer(database: Database, verb: Steer, ask: Ask, as_json: bool) -> None:
     """Do it and say it; exit code 1 when a run was refused."""
 
     async def of_store(store: Store) -> Sequence[Doc]:
-        return [steered_json(each) for each in await answer(lambda: verb(store))]
+        return [steered_json(each) for each in await verb(store)]
 
     done = database.ask(of_store, lambda client: ask(client)["runs"])
     if as_json:

@@ -9,11 +9,13 @@ from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.definition import Definition
 from fleetcron.model.rules import EveryEntry
 from fleetcron.model.run import RunLine
+from fleetcron.model.standing import Standing
+from fleetcron.policy.bounds import used
+from fleetcron.scheduler.tables import Tables
 from fleetcron.simulate.durations import Lasting, Tick
 from fleetcron.simulate.scenario import Name
 from fleetcron.store.history import Span
 from fleetcron.store.job_pages import JobFilter
-from fleetcron.store.jobs import JobLine
 from fleetcron.store.store import Store
 from fleetcron.views.calendars import stored_calendars
 
@@ -22,13 +24,24 @@ _PAGE: Final = 500
 _SEEN: Final = 200  # runs of a job that its durations are learned from
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A job of the database as a period finds it: so many of its `max_ticks` are used. With `starts_ms` it has no
+    earlier tick."""
+
+    standing: Standing
+    used: int
+    starts_ms: int | None
+
+
 @dataclass(slots=True)
 class Fleet:
-    """`idle` jobs are paused, cancelled or finished; or others depend on them, and they are deleted. `slots` by pool
-    are those of all the workers that live."""
+    """`known` are all its jobs, as they are. `idle` jobs are paused, cancelled or finished; or others depend on them,
+    and they are deleted. `slots` by pool are those of all the workers that live."""
 
     definitions: list[Definition] = field(default_factory=list)
     calendars: Sequence[CalendarDocument] = ()
+    known: dict[Name, Known] = field(default_factory=dict)
     idle: dict[Name, str] = field(default_factory=dict)  # and their states
     workers: int = 0
     slots: Counter[str] = field(default_factory=Counter)
@@ -38,19 +51,24 @@ class Fleet:
     past: dict[Tick, list[Lasting]] = field(default_factory=dict)
 
 
-async def jobs_of(store: Store) -> Fleet:
+async def jobs_of(store: Store, from_ms: int, *, past: bool) -> Fleet:
+    """As a period finds them that begins at `from_ms`. One of the past has no ticks from before its jobs were made."""
     fleet = Fleet(calendars=await stored_calendars(store))
+    tables = Tables(store.almanac)
     after: Name | None = None
     while page := await store.jobs.list(JobFilter(after=after), _PAGE):
-        active = [line for line in page if line.job.state == "active"]
-        fleet.idle |= {_name(each.job.definition): each.job.state for each in page if each.job.state != "active"}
-        found = await store.jobs.find([_name(each.job.definition) for each in active])
-        used = {standing.job.job_id: standing.at.ticks_used for standing in found.standings.values()}
-        fleet.definitions += [_as_it_stands(line, used.get(line.job.job_id, 0)) for line in active]
+        names = [_name(each.job.definition) for each in page]
+        found = await store.jobs.find(names)
+        for name in names:
+            if (standing := found.standings.get(name)) is None:
+                continue  # it was deleted just now
+            starts_ms = standing.job.created_ms + 1 if past else None
+            fleet.known[name] = Known(standing, await _used(standing, tables, found.epoch, from_ms), starts_ms)
         after = _name(page[-1].job.definition)
-    known = {*map(_name, fleet.definitions), *fleet.idle}
+    jobs = [each.standing.job.definition for each in fleet.known.values()]
+    fleet.definitions, fleet.idle = as_they_stand(fleet, jobs)
     needed = {(each.tenant, need) for each in fleet.definitions for need in each.depends_on}
-    fleet.idle |= dict.fromkeys(needed - known, DELETED)
+    fleet.idle |= dict.fromkeys(needed - fleet.known.keys(), DELETED)
     for tenant in await store.limits.tenants():
         if tenant.updated_ms is not None:
             fleet.tenants[tenant.tenant.name] = tenant.tenant.as_document()
@@ -94,15 +112,62 @@ def _name(definition: Definition) -> Name:
     return definition.tenant, definition.name
 
 
-def _as_it_stands(line: JobLine, used: int) -> Definition:
-    """The ticks that it has: an interval counts from the job's creation, and used ticks are used."""
-    job = line.job
+async def _used(standing: Standing, tables: Tables, epoch: int, from_ms: int) -> int:
+    """How many of its ticks it has used when a period begins. The cursor tells it for the instant where it stands, and
+    the ticks between the two are counted, whatever became of them."""
+    timing, at = standing.timing, standing.at
+    if timing.max_ticks is None:
+        return 0
+    timetable = await tables.built(timing, epoch)
+    if from_ms > at.cursor_ms:
+        return at.ticks_used + used(timing, timetable, at.cursor_ms, from_ms - 1)
+    after_ms = max(from_ms - 1, standing.job.created_ms)
+    return max(0, at.ticks_used - used(timing, timetable, after_ms, at.cursor_ms))
+
+
+def as_they_stand(fleet: Fleet, jobs: Sequence[Definition]) -> tuple[list[Definition], dict[Name, str]]:
+    """Jobs, of the database or of a file that is to be applied to it, with the ticks that they have then: those that
+    have some, and the states of the others."""
+    found: list[Definition] = []
+    idle: dict[Name, str] = {}
+    for each in jobs:
+        known = fleet.known.get(_name(each))
+        if known is None:
+            found.append(each)
+        elif (state := _state(each, known)) == "active":
+            found.append(_as_it_stands(each, known))
+        else:
+            idle[_name(each)] = state
+    return found, idle
+
+
+def _state(definition: Definition, known: Known) -> str:
+    """A change lets a paused job be paused, and a finished one go on if it has ticks again."""
+    job = known.standing.job
+    if job.state in ("paused", "cancelled"):
+        return job.state
+    if definition.max_ticks is not None and known.used >= definition.max_ticks:
+        return "finished"
+    is_same = definition.timing(job.created_ms) == known.standing.timing
+    return job.state if is_same else "active"
+
+
+def _as_it_stands(definition: Definition, known: Known) -> Definition:
+    """An interval counts from the job's creation, and used ticks are used."""
+    created_ms = known.standing.job.created_ms
     entries = tuple(
-        replace(entry, anchor_ms=job.created_ms - job.created_ms % 1000)
+        replace(entry, anchor_ms=created_ms - created_ms % 1000)
         if isinstance(entry, EveryEntry) and entry.anchor_ms is None
         else entry
-        for entry in job.definition.schedule
+        for entry in definition.schedule
     )
-    most = job.definition.max_ticks
-    left = None if most is None else max(1, most - used)
-    return replace(job.definition, schedule=entries, max_ticks=left)
+    left = None if definition.max_ticks is None else definition.max_ticks - known.used
+    starts_ms = _later(definition.starts_ms, known.starts_ms)
+    if definition.ends_ms is not None and starts_ms is not None and definition.ends_ms <= starts_ms:
+        starts_ms = definition.starts_ms  # nothing is left of it, and such a pair is refused
+    return replace(definition, schedule=entries, max_ticks=left, starts_ms=starts_ms)
+
+
+def _later(one_ms: int | None, other_ms: int | None) -> int | None:
+    known = [each for each in (one_ms, other_ms) if each is not None]
+    return max(known) if known else None

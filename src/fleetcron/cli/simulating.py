@@ -10,13 +10,12 @@ from fleetcron.cli.apps import app_of
 from fleetcron.cli.connection import Database, opened
 from fleetcron.cli.files import load, read
 from fleetcron.cli.moments import instant_ms
-from fleetcron.cli.simulated_fleet import DELETED, Fleet, jobs_of, learn
+from fleetcron.cli.simulated_fleet import DELETED, Fleet, as_they_stand, jobs_of, learn
 from fleetcron.cli.simulated_past import remember
 from fleetcron.cli.tables import numbered
 from fleetcron.clock import utc_now
 from fleetcron.errors import ConfigError, Mistake, ScheduleError
 from fleetcron.model.definition import Definition
-from fleetcron.model.reading import Documents
 from fleetcron.simulate.changes import changed
 from fleetcron.simulate.durations import Durations, matches, narrowest_first
 from fleetcron.simulate.scenario import Scenario
@@ -27,6 +26,7 @@ from fleetcron.times.instants import to_ms
 _DAY_MS = 86_400_000
 _LONGEST_MS = 3660 * _DAY_MS
 _SHOWN = 5  # of jobs in a note
+_DIGITS = 9  # more are not even read
 _AT_ONCE = re.compile(r"\+0+[smhd]?")  # +0s, which is no length
 
 
@@ -86,7 +86,7 @@ def prepare(database: Database, asked: Asked) -> Prepared:
     from_ms, until_ms = _period(asked)
     outages = sorted(_outage(text, from_ms) for text in asked.outages)
     _within(outages, from_ms, until_ms)
-    said = narrowest_first(dict(map(_duration, asked.durations)))
+    said = narrowest_first(_durations(asked))
     default_ms = _length(asked.default_duration, "--default-duration")
     fleet, others, looked = asyncio.run(_fleet(database, asked, from_ms, until_ms))
     slots = _slots(asked)
@@ -107,7 +107,7 @@ def prepare(database: Database, asked: Asked) -> Prepared:
     return prepared
 
 
-async def _fleet(database: Database, asked: Asked, from_ms: int, until_ms: int) -> tuple[Fleet, Documents | None, int]:
+async def _fleet(database: Database, asked: Asked, from_ms: int, until_ms: int) -> tuple[Fleet, Fleet | None, int]:
     """The jobs, those that they are compared with, and what the database knows of the durations of both. Files and apps
     need none, unless one is named."""
     app = app_of(asked.app_name)
@@ -120,7 +120,7 @@ async def _fleet(database: Database, asked: Asked, from_ms: int, until_ms: int) 
         async with opened(database.config()) as store:
             return fleet, others, await _learned(store, fleet, others)
     async with opened(database.config()) as store:
-        fleet = await jobs_of(store)
+        fleet = await jobs_of(store, from_ms, past=asked.past)
         others = _against(asked, fleet)
         looked = await _learned(store, fleet, others)
         if asked.past:
@@ -128,18 +128,24 @@ async def _fleet(database: Database, asked: Asked, from_ms: int, until_ms: int) 
         return fleet, others, looked
 
 
-def _against(asked: Asked, fleet: Fleet) -> Documents | None:
-    return None if asked.against is None else read(load([asked.against]), fleet.calendars)
+def _against(asked: Asked, fleet: Fleet) -> Fleet | None:
+    """As if the file were applied: a job that the database knows goes on from where it stands."""
+    if asked.against is None:
+        return None
+    documents = read(load([asked.against]), fleet.calendars)
+    definitions, idle = as_they_stand(fleet, documents.jobs)
+    return Fleet(definitions, documents.calendars, idle=idle)
 
 
-async def _learned(store: Store, fleet: Fleet, others: Documents | None) -> int:
-    wanted = {each.seed: each for each in (*fleet.definitions, *(others.jobs if others is not None else ()))}
+async def _learned(store: Store, fleet: Fleet, others: Fleet | None) -> int:
+    wanted = {each.seed: each for each in (*fleet.definitions, *(others.definitions if others is not None else ()))}
     return await learn(store, fleet, list(wanted.values()))
 
 
-def _variants(base: Scenario, asked: Asked, others: Documents | None) -> list[tuple[str, Scenario]]:
+def _variants(base: Scenario, asked: Asked, others: Fleet | None) -> list[tuple[str, Scenario]]:
     if not base.definitions:
-        refuse("", "there is no active job to simulate", "name a file: fleetcron simulate -f jobs.yaml")
+        ended = "those of the database are paused, or have ended by then" if base.idle else None
+        refuse("", "there is no active job to simulate", ended or "name a file: fleetcron simulate -f jobs.yaml")
     found: list[tuple[str, Scenario]] = []
     if asked.compare or not asked.changes:
         found.append(("as it is", base))
@@ -148,7 +154,8 @@ def _variants(base: Scenario, asked: Asked, others: Documents | None) -> list[tu
         found.append((", ".join(asked.changes), replace(base, definitions=other)))
     if asked.against is not None and others is not None:
         calendars = {(each.tenant, each.name): each for each in (*base.calendars, *others.calendars)}
-        found.append((asked.against, replace(base, definitions=others.jobs, calendars=list(calendars.values()))))
+        variant = replace(base, definitions=others.definitions, calendars=list(calendars.values()))
+        found.append((asked.against, replace(variant, idle={**base.idle, **others.idle})))
     return found
 
 
@@ -218,7 +225,9 @@ def _period(asked: Asked) -> tuple[int, int]:
         until_ms = from_ms + _length(asked.length, "--for")
     if until_ms is None:
         until_ms = now_ms if asked.past else from_ms + _DAY_MS
-    if until_ms <= from_ms:
+    if until_ms == from_ms:
+        refuse("--to", "the period ends when it begins", "a later --to, or --for 2h: two hours long")
+    if until_ms < from_ms:
         refuse("--to", "the period ends before it begins", "a duration means so long ago; --for 2h is two hours long")
     if until_ms - from_ms > _LONGEST_MS:
         refuse("--to", "the period is longer than ten years", None)
@@ -253,10 +262,21 @@ def _moment(text: str, from_ms: int) -> int:
 
 def _within(outages: Sequence[tuple[int, int]], from_ms: int, until_ms: int) -> None:
     for at, (begin, end) in enumerate(outages):
+        if from_ms <= begin < until_ms < end:
+            refuse("--outage", "it goes on after the period's end", "see --to and --for")
         if begin < from_ms or end > until_ms:
             refuse("--outage", "it lies outside the period", "see --from, --to and --for")
         if at and begin < outages[at - 1][1]:
             refuse("--outage", "two outages overlap", "make them one")
+
+
+def _durations(asked: Asked) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for job, ms in map(_duration, asked.durations):
+        if job in found:
+            refuse("--duration", f"{job} is said twice", "keep one of them")
+        found[job] = ms
+    return found
 
 
 def _duration(text: str) -> tuple[str, int]:
@@ -284,8 +304,10 @@ def _slots(asked: Asked) -> dict[str, int]:
     found: dict[str, int] = {}
     for text in asked.slots:
         pool, _, number = text.partition("=")
-        if not pool.strip() or not number.isascii() or not number.isdigit() or not 1 <= int(number) <= 9999:
+        if not pool.strip() or not number.isascii() or not number.isdigit():
             refuse("--slots", f"'{text}' is not POOL=NUMBER", "such as default=10")
+        if len(number) > _DIGITS or not 1 <= int(number) <= 9999:
+            refuse("--slots", f"'{text}': a worker has from 1 to 9999 slots in a pool", None)
         found[pool.strip()] = int(number)
     return found
 

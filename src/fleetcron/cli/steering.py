@@ -116,7 +116,7 @@ def _end(done: Done, as_json: bool, more: str | None = None) -> None:
         many = f"{left:,} or more" if left == COUNTED else f"{left:,}"
         runs, have, each = ("run", "has", "it is") if left == 1 else ("runs", "have", "each is")
         said = f"{many} {runs} that {have} not started will not start either"
-        click.echo(f"{said}: {each} closed as cancelled when its turn comes.")
+        click.echo(f"{said}: {each} closed as cancelled when its turn comes, as is what waits for another try.")
 
 
 def _steered(database: Database, name: str, by: str, steer: Steer, ask: Ask, *, ends: bool = False) -> Done:

@@ -107,7 +107,7 @@ def print_result(result: Result, folder: Path | None, *, as_json: bool) -> None:
 
 def _plan_lines(plan: Plan) -> list[str]:
     wish = plan.wish
-    faults = f"{', '.join(plan.kinds)}; up to {numbered(max(1, round(wish.for_s * wish.rate)), 'fault')}"
+    faults = f"{', '.join(plan.kinds)}; about {numbered(max(1, round(wish.for_s * wish.rate)), 'fault')}"
     lines = [
         f"{plan.facts.database} ({'; '.join(plan.facts.details)})",
         f"Makes {plan.what}, starts {numbered(wish.nodes, 'node')} with {plan.jobs} jobs, hurts them "
@@ -142,7 +142,7 @@ def _sum(result: Result) -> str:
     lost = verdict.attempts.get("lost", 0)
     return (
         f"{_faults(result.faults)}. {numbered(sum(verdict.runs.values()), 'run')},"
-        f" {numbered(sum(verdict.attempts.values()), 'attempt')}: {lost:,} lost with their workers,"
+        f" {numbered(sum(verdict.attempts.values()), 'attempt')}: {lost:,} lost or stopped with their workers,"
         f" and {numbered(verdict.refused, 'write')} of stale owners refused. Healed in {result.healed_s:.0f} s."
     )
 

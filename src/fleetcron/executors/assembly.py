@@ -27,11 +27,11 @@ def executors(
     clock: Clock,
     functions: Mapping[str, Callable[..., object]] | None = None,
     vault: Vault | None = None,
-    schema: str | None = None,
+    store_url: str | None = None,
 ) -> Callable[[str, int, Tell], Executor]:
     """For a worker, which asks for one for each of its pools. `functions` are those that this process has already: only
-    `isolation: inline` can use them. Without a vault there are no secrets. `schema` is the store's: guarded writes of
-    handlers look there for their lease."""
+    `isolation: inline` can use them. Without a vault there are no secrets. `store_url` is for handlers:
+    what they ask for goes there, and guarded writes look there for their lease."""
 
     def make(pool: str, slots: int, tell: Tell) -> Executor:
         del pool
@@ -49,11 +49,11 @@ def executors(
 
     def python(slots: int, tell: Tell) -> Executor:
         if config.isolation == "host":
-            return HandlerHosts(programs, config, slots, environment, clock, tell, schema)
+            return HandlerHosts(programs, config, slots, environment, clock, tell, store_url)
         handlers = Handlers(config.handlers)
         for name, function in (functions or {}).items():
             handlers.add(name, function)
-        return Inline(handlers, config, slots, clock, tell, schema)
+        return Inline(handlers, config, slots, clock, tell, store_url)
 
     return make
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, NoReturn, Protocol
 
 from fleetcron.executors.assignment import Assignment
+from fleetcron.executors.home import NOWHERE, Home
 from fleetcron.times.instants import from_ms
 
 
@@ -19,7 +20,8 @@ class BadPayload(GiveUp):
 
 
 class Retry(Exception):
-    """Raise it to be tried again, `after` so many seconds if you know better than the job's retry rule."""
+    """Raise it to be tried again; `after` exactly so many seconds, from a second to seven days, if you know better
+    than the job's retry rule. It is a failure like others, and the job's `max_attempts` bounds how often."""
 
     def __init__(self, text: str = "", *, after: float | None = None) -> None:
         self.after = None if after is None else _seconds(after)
@@ -31,8 +33,8 @@ def _seconds(after: float) -> float:
         seconds = float(after)
     except (TypeError, ValueError, OverflowError):
         seconds = math.nan
-    if not math.isfinite(seconds):
-        raise ValueError(f"Retry(after={after!r}): it takes a number of seconds, such as after=60")
+    if not 0 < seconds < 1e12:  # what is longer than a week is a week
+        raise ValueError(f"Retry(after={after!r}): it takes a number of seconds above 0, such as after=60")
     return seconds
 
 
@@ -81,13 +83,13 @@ class Ear(Protocol):
 class Context:
     """`def handler(ctx)`: one attempt, seen by the function that does the work."""
 
-    __slots__ = ("_assignment", "_ear", "cancelled", "store_schema")
+    __slots__ = ("_assignment", "_ear", "cancelled", "home")
 
-    def __init__(self, assignment: Assignment, ear: Ear, cancelled: Stop, store_schema: str | None = None) -> None:
+    def __init__(self, assignment: Assignment, ear: Ear, cancelled: Stop, home: Home = NOWHERE) -> None:
         self._assignment = assignment
         self._ear = ear
         self.cancelled = cancelled
-        self.store_schema = store_schema  # where the worker's store has its tables, if that is PostgreSQL
+        self.home = home
 
     @property
     def tenant(self) -> str:

@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -46,7 +46,7 @@ class HostSettings:
     grace_ms: int
     patience_ms: int
     silence_ms: int
-    schema: str | None = None
+    store_url: str | None = field(default=None, repr=False)
     start_ms: int = 60_000  # for its start, and for each import
 
 
@@ -115,7 +115,7 @@ class HandlerHost:
             self._wire.close()
             theirs.close()
             raise
-        hello = {"allowed": settings.allowed, "slots": settings.slots, "schema": settings.schema}
+        hello = {"allowed": settings.allowed, "slots": settings.slots, "store": settings.store_url}
         self._wire.send(["hello", hello])
         for name in names:
             self.search(name)

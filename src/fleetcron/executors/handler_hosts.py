@@ -57,7 +57,7 @@ class HandlerHosts:
         environment: Mapping[str, str],
         clock: Clock,
         tell: Tell,
-        schema: str | None = None,
+        store_url: str | None = None,
     ) -> None:
         self._programs = programs
         self._config = config
@@ -70,7 +70,7 @@ class HandlerHosts:
             grace_ms=round(config.grace_s * 1000),
             patience_ms=round(config.patience_s * 1000),
             silence_ms=round(config.silence_s * 1000),
-            schema=schema,
+            store_url=store_url,  # over the pipe: what a handler starts does not get it
         )
         self._clock = clock
         self._tell = tell

@@ -17,6 +17,7 @@ from fleetcron.clock import SystemClock
 from fleetcron.executors.capture import capture
 from fleetcron.executors.frames import BrokenFrames
 from fleetcron.executors.handlers import Handlers
+from fleetcron.executors.home import Home, settle_in
 from fleetcron.executors.host_talk import AT_ONCE, assignment_of, told
 from fleetcron.executors.imported import Imported
 from fleetcron.executors.linux import die_with
@@ -66,7 +67,9 @@ class HostProcess:
         if word != "hello":
             raise BrokenFrames("the first word must be hello")
         self._handlers = Handlers(settings["allowed"])
-        self._performer = Performer(self._handlers, settings["slots"], SystemClock(), self._tell, settings["schema"])
+        home = Home(settings["store"], tuple(settings["allowed"]))
+        settle_in(home)
+        self._performer = Performer(self._handlers, settings["slots"], SystemClock(), self._tell, home)
         self._wire.send(["up"])
 
     def _open(self) -> None:

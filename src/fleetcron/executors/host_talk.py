@@ -81,8 +81,8 @@ def _outcome_row(outcome: Outcome) -> tuple[Any, ...]:
     match outcome:
         case Succeeded():
             return ("succeeded",)
-        case Failed(error, retry_after_ms):
-            return ("failed", *astuple(error), retry_after_ms)
+        case Failed(error, retry_after_ms, is_exact):
+            return ("failed", *astuple(error), retry_after_ms, is_exact)
         case TimedOut(error):
             return ("timed_out", *astuple(error))
         case Lost(error):
@@ -97,8 +97,8 @@ def _outcome_of(row: list[Any]) -> Outcome:
     match row:
         case ["succeeded"]:
             return SUCCEEDED
-        case ["failed", str(code), str(text), trace, after]:
-            return Failed(Fault(code, text, trace), after)
+        case ["failed", str(code), str(text), trace, after, bool(is_exact)]:
+            return Failed(Fault(code, text, trace), after, is_exact)
         case ["timed_out", str(code), str(text), trace]:
             return TimedOut(Fault(code, text, trace))
         case ["lost", str(code), str(text), trace]:

@@ -18,6 +18,7 @@ from fleetcron.executors.allowed import module_of
 from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.flights import Flight, Flights, Phase
 from fleetcron.executors.handlers import Handlers
+from fleetcron.executors.home import Home
 from fleetcron.executors.performer import Performer
 from fleetcron.executors.reports import Declined, Done, Outbox, Report, Tell
 from fleetcron.executors.threads import in_a_thread
@@ -38,13 +39,13 @@ class Inline:
         slots: int,
         clock: Clock,
         tell: Tell,
-        schema: str | None = None,
+        store_url: str | None = None,
     ) -> None:
         self._handlers = handlers
         self._clock = clock
         self._tell = tell
         self._outbox = Outbox(tell)
-        self._performer = Performer(handlers, slots, clock, self._told, schema)
+        self._performer = Performer(handlers, slots, clock, self._told, Home(store_url, config.handlers))
         self._flights = Flights(round(config.grace_s * 1000))
         self._alarm = Alarm(clock, self._look)
         self._reasons: dict[str, str] = {}

@@ -19,6 +19,7 @@ from fleetcron.clock import Clock
 from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.context import Context, Stop
 from fleetcron.executors.handlers import Handler, Handlers
+from fleetcron.executors.home import NOWHERE, Home, of_process
 from fleetcron.executors.reports import Declined, Done, LogChunk, Outbox, Progress, Tell
 from fleetcron.executors.spoken import Spoken
 from fleetcron.executors.threads import Threads
@@ -29,6 +30,12 @@ SUCCEEDED: Final = Succeeded()
 _SOON_S: Final = 0.2  # how long a line of a log or a word of progress may wait for company
 
 CURRENT: contextvars.ContextVar["Playing | None"] = contextvars.ContextVar("fleetcron_attempt", default=None)
+
+
+def at_home() -> Home:
+    """Of the handler that asks."""
+    playing = CURRENT.get()
+    return of_process() if playing is None else playing.home
 
 
 class ThreadStopped(BaseException):
@@ -66,8 +73,8 @@ class Playing:
         self._performer = performer
 
     @property
-    def schema(self) -> str | None:
-        return self._performer.schema
+    def home(self) -> Home:
+        return self._performer.home
 
     def wrote(self, data: bytes) -> None:
         self.spoken.write(data)
@@ -79,8 +86,8 @@ class Playing:
 
 
 class Performer:
-    def __init__(self, handlers: Handlers, threads: int, clock: Clock, tell: Tell, schema: str | None = None) -> None:
-        self.schema = schema
+    def __init__(self, handlers: Handlers, threads: int, clock: Clock, tell: Tell, home: Home = NOWHERE) -> None:
+        self.home = home
         self.playing: dict[Key, Playing] = {}
         self._loop = asyncio.get_running_loop()
         self._handlers = handlers
@@ -220,7 +227,7 @@ class Performer:
 
 
 def _call(playing: Playing, handler: Handler) -> Any:
-    return handler.function(*handler.given(Context(playing.assignment, playing, playing.stop, playing.schema)))
+    return handler.function(*handler.given(Context(playing.assignment, playing, playing.stop, playing.home)))
 
 
 def _verdict(playing: Playing, value: object, error: BaseException | None) -> tuple[Outcome, str | None]:

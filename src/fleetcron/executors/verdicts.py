@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from fleetcron.executors.context import BadPayload, GiveUp, Retry, Snooze
 from fleetcron.executors.outputs import printable
-from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Outcome, Snoozed, TimedOut
+from fleetcron.model.outcome import WORKER_STOPPED, Cancelled, Failed, Fault, Lost, Outcome, Snoozed, TimedOut
 
 Why: TypeAlias = Literal["timeout", "cancel", "closing"]  # that an attempt is asked to stop
 
@@ -46,8 +46,8 @@ def raised(error: BaseException) -> Outcome:
         case GiveUp():
             return Failed(Fault("give_up", limited(_said(error)), trace_of(error)))
         case Retry(after=after):
-            after_ms = None if after is None else max(0, round(after * 1000))
-            return Failed(Fault("retry", limited(_said(error)), trace_of(error)), after_ms)
+            after_ms = None if after is None else round(after * 1000)
+            return Failed(Fault("retry", limited(_said(error)), trace_of(error)), after_ms, is_exact=True)
     return Failed(Fault(name_of(type(error)), limited(_said(error)), trace_of(error)))
 
 
@@ -60,7 +60,7 @@ def stopped(why: Why, timeout_ms: int, reason: str, error: BaseException | None 
         case "cancel":
             return Cancelled(reason)
         case "closing":
-            return Lost(Fault("worker_stopped", reason, trace))
+            return Lost(Fault(WORKER_STOPPED, reason, trace))
 
 
 def name_of(kind: type) -> str:

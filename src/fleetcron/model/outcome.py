@@ -1,7 +1,9 @@
 """What a handler said, or what became of it. What fleetcron makes of it is decided elsewhere (policy/settle)."""
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
+
+WORKER_STOPPED: Final = "worker_stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +22,12 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """`retry_after_ms`: what the other side asked for (an HTTP Retry-After)."""
+    """`retry_after_ms`: at least so long, what the other side asked for (an HTTP Retry-After); exactly so long if the
+    handler itself says so."""
 
     error: Fault
     retry_after_ms: int | None = None
+    is_exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,11 @@ class Lost:
     """The worker vanished, or could not renew its lease. Nobody's fault, so it has a budget of its own."""
 
     error: Fault
+
+    @property
+    def is_orderly(self) -> bool:
+        """Somebody stopped the worker, and it said so."""
+        return self.error.code == WORKER_STOPPED
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,3 +56,4 @@ class Situation:
     control: Switched | None = None
     upstream: Sequence[Upstream] = ()
     upstream_runs: Mapping[str, RunLine] = field(default_factory=dict)  # the latest one of each job
+    ended: str | None = None  # its job was cancelled or deleted, so it does not start (again)

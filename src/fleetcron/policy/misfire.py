@@ -3,14 +3,18 @@
 No tick of a long outage is walked: skip and latest count, and `all` walks only what it creates.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, pairwise
+from typing import TypeAlias
 
 from fleetcron.model.answer import Answer, Forecast, Gap, Reason
 from fleetcron.model.rules import Lane
 from fleetcron.model.timing import Timing
+from fleetcron.policy.unanswered import Unanswered
 from fleetcron.times.timetable import Timetable
+
+Ticks: TypeAlias = Timetable | Unanswered
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +48,30 @@ def last_late(
     return None
 
 
-def decide(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: int) -> Decision:
+def decide(
+    timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: int, kept: Sequence[int] = ()
+) -> Decision:
     """Decide a gap, creating at most `room` catch-up runs. What does not fit is the rest, to be asked again.
 
     Where nobody chose a policy for the gap itself, its last tick may still be in time; then it runs as if nothing had
-    happened.
+    happened. Ticks that are `kept` have a run already: nothing is said about them.
     """
+    if not kept:
+        return _decide(timing, timetable, timetable, gap, now_ms, room)
+    unanswered = Unanswered(timetable, kept)
+    made = _decide(timing, timetable, unanswered, gap, now_ms, room)
+    return replace(made, answers=tuple(piece for each in made.answers for piece in _pieces(unanswered, each)))
+
+
+def _decide(timing: Timing, whole: Timetable, timetable: Ticks, gap: Gap, now_ms: int, room: int) -> Decision:
+    """What is late, the whole timetable tells: a tick that is kept ends the grace of the one before it as well."""
     shade = shaded(timing, timetable, gap.from_ms, gap.to_ms)
     if shade is not None:  # whatever was chosen for the gap: these were never ours
-        rest = decide(timing, timetable, replace(gap, from_ms=shade.to_ms), now_ms, room)
+        rest = _decide(timing, whole, timetable, replace(gap, from_ms=shade.to_ms), now_ms, room)
         return replace(rest, answers=(shade, *rest.answers))
     if gap.policy is not None:
         return _late(timing, timetable, gap, now_ms, room)
-    late = last_late(timetable, gap.from_ms, timing.misfire.grace_ms, _noticed(gap, now_ms), timing.start_deadline_ms)
+    late = last_late(whole, gap.from_ms, timing.misfire.grace_ms, _noticed(gap, now_ms), timing.start_deadline_ms)
     late = gap.from_ms if late is None else min(late, gap.to_ms)
     decision = _late(timing, timetable, replace(gap, to_ms=late), now_ms, room)
     if gap.trimmed:  # the ticks in time came with the first piece: they do not wait for room
@@ -65,7 +80,7 @@ def decide(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: in
     return replace(decision, runs=(*decision.runs, *in_time))
 
 
-def shaded(timing: Timing, timetable: Timetable, after_ms: int, until_ms: int) -> Answer | None:
+def shaded(timing: Timing, timetable: Ticks, after_ms: int, until_ms: int) -> Answer | None:
     """The ticks of a stretch that belong to the old scheduler, as one line: those before the instant of the hand-over.
     A tick at that very instant is ours."""
     if timing.shadow_ms is None:
@@ -73,7 +88,7 @@ def shaded(timing: Timing, timetable: Timetable, after_ms: int, until_ms: int) -
     return next(_answer(timetable, after_ms, min(until_ms, timing.shadow_ms - 1), "skipped", "shadow"), None)
 
 
-def _late(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: int) -> Decision:
+def _late(timing: Timing, timetable: Ticks, gap: Gap, now_ms: int, room: int) -> Decision:
     first = timetable.next_ms(gap.from_ms)
     if first is None or first > gap.to_ms:
         return Decision()
@@ -90,7 +105,7 @@ def _late(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: int
             return _all(timing, timetable, gap, now_ms, room)
 
 
-def _latest(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int) -> Decision:
+def _latest(timing: Timing, timetable: Ticks, gap: Gap, now_ms: int) -> Decision:
     dropped, kept_from = _too_late(timing, timetable, gap, _noticed(gap, now_ms))
     last = timetable.prev_ms(gap.to_ms + 1)
     if last is None or last <= kept_from:
@@ -99,7 +114,8 @@ def _latest(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int) -> Deci
     window = None
     if ticks > 1:
         first = timetable.next_ms(kept_from) or last
-        before = timetable.prev_ms(first)  # the period of a tick begins at the tick before it
+        whole = timetable.whole if isinstance(timetable, Unanswered) else timetable
+        before = whole.prev_ms(first)  # the period of a tick begins at the tick before it
         window = (first if before is None else before, last)
         covered = _answer(timetable, kept_from, last - 1, "skipped", "covered", covered_by_ms=last)
         dropped = [*dropped, *covered]
@@ -107,7 +123,7 @@ def _latest(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int) -> Deci
     return Decision((run,), tuple(dropped))
 
 
-def _all(timing: Timing, timetable: Timetable, gap: Gap, now_ms: int, room: int) -> Decision:
+def _all(timing: Timing, timetable: Ticks, gap: Gap, now_ms: int, room: int) -> Decision:
     answers: list[Answer] = []
     kept_from = gap.from_ms
     if not gap.trimmed:
@@ -138,7 +154,7 @@ def _noticed(gap: Gap, now_ms: int) -> int:
     return now_ms if gap.noticed_ms is None else gap.noticed_ms
 
 
-def _too_late(timing: Timing, timetable: Timetable, gap: Gap, noticed_ms: int) -> tuple[list[Answer], int]:
+def _too_late(timing: Timing, timetable: Ticks, gap: Gap, noticed_ms: int) -> tuple[list[Answer], int]:
     """The ticks that are older than the window or past their latest start, and where the others begin."""
     answers: list[Answer] = []
     at = gap.from_ms
@@ -154,7 +170,7 @@ def _too_late(timing: Timing, timetable: Timetable, gap: Gap, noticed_ms: int) -
 
 
 def _answer(
-    timetable: Timetable,
+    timetable: Ticks,
     after: int,
     until: int,
     answer: str,
@@ -166,3 +182,10 @@ def _answer(
     if first is not None and last is not None and first <= last:
         ticks = 1 if first == last else timetable.count_ms(after, until)
         yield Answer(first, last, ticks, answer, reason, covered_by_ms)  # type: ignore[arg-type]
+
+
+def _pieces(unanswered: Unanswered, line: Answer) -> Iterator[Answer]:
+    """A line of the ledger, without the ticks that are kept."""
+    edges = [line.from_ms - 1, *(tick for tick in unanswered.kept if line.from_ms < tick < line.to_ms), line.to_ms]
+    for after, until in pairwise(edges):
+        yield from _answer(unanswered, after, until, line.answer, line.reason, covered_by_ms=line.covered_by_ms)

@@ -225,7 +225,7 @@ def _instead(run: Queued, facts: Facts, holders: Sequence[Holder], gone: Collect
     if held is None:
         return FREE
     if _is_newer(held, run):
-        return _instead_of_it(run, facts, held, _at_the_key(run, held.due_ms))
+        return _giving_way_to(run, facts, held, _at_the_key(run, held.due_ms))
     if held.node_id is None:
         return Overlapped(close=_cancelled(held.run_id, run.run_id))
     return Overlapped(park=_at_the_key(run), cancel=held.run_id)
@@ -238,7 +238,7 @@ def _instead_of_former(run: Queued, facts: Facts, former: Sequence[Holder]) -> O
     if facts.now_ms < run.due_ms:
         return _before_it_is_due(run, facts, others=True)
     if _is_newer(held, run):
-        return _instead_of_it(run, facts, held, behind_former(run, facts))
+        return _giving_way_to(run, facts, held, behind_former(run, facts))
     if held.node_id is None:
         return Overlapped(close=_cancelled(held.run_id, run.run_id))
     return Overlapped(park=behind_former(run, facts), cancel=held.run_id)
@@ -248,7 +248,7 @@ def _is_newer(held: Holder, run: Queued) -> bool:
     return held.scheduled_for_ms > run.scheduled_for_ms
 
 
-def _instead_of_it(run: Queued, facts: Facts, held: Holder, until: Park) -> Overlapped:
+def _giving_way_to(run: Queued, facts: Facts, held: Holder, until: Park) -> Overlapped:
     """A tick may come after a newer one: a stretch that an edit has left undecided is decided when the ticks after it
     are planned. It would have been asked to stop when the newer one was due, and stops nobody. One that was claimed
     early has not begun before its instant."""

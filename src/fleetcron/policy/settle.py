@@ -9,8 +9,8 @@ from fleetcron.model.transition import Budget, Transition
 from fleetcron.policy import retry
 
 # A handler may ask for anything, also for nonsense. Never at once: that would be a loop; and within a week.
-SHORTEST_SNOOZE_S: Final = 1.0
-LONGEST_SNOOZE_S: Final = 7 * 86_400.0
+SHORTEST_ASKED_S: Final = 1.0
+LONGEST_ASKED_S: Final = 7 * 86_400.0
 
 
 def settle(
@@ -51,24 +51,24 @@ def _become(
         case Cancelled(reason):
             return Transition(RunState.CANCELLED, budget, error=Fault("cancelled", reason))
         case Snoozed(seconds):  # costs no failure
-            due = now_ms + round(min(max(SHORTEST_SNOOZE_S, seconds), LONGEST_SNOOZE_S) * 1000)
-            return Transition(RunState.RETRYING, budget, max(scheduled_for_ms, due))
+            return Transition(RunState.RETRYING, budget, max(scheduled_for_ms, now_ms + _bounded_ms(seconds)))
+        case Lost(error) if outcome.is_orderly:  # however often somebody deploys: it costs nothing
+            return Transition(RunState.RETRYING, budget, max(scheduled_for_ms, now_ms), error)
         case Lost(error):  # nobody's fault: its own budget, and no waiting
             spent = Budget(budget.failures, budget.losses + 1)
             if spent.losses >= rule.max_losses:
                 return Transition(RunState.DEAD, spent, error=error)
             return Transition(RunState.RETRYING, spent, max(scheduled_for_ms, now_ms), error)
-        case Failed(error, asked_ms):
-            return _failed(error, asked_ms, budget, rule, scheduled_for_ms, now_ms, chance, permanent)
+        case Failed():
+            return _failed(outcome, budget, rule, scheduled_for_ms, now_ms, chance, permanent)
         case TimedOut(error):
-            return _failed(error, None, budget, rule, scheduled_for_ms, now_ms, chance, permanent)
+            return _failed(Failed(error), budget, rule, scheduled_for_ms, now_ms, chance, permanent)
         case never:
             assert_never(never)  # a new outcome is a type error here
 
 
 def _failed(
-    error: Fault,
-    asked_ms: int | None,
+    failed: Failed,
     budget: Budget,
     rule: RetryRule,
     scheduled_for_ms: int,
@@ -76,8 +76,17 @@ def _failed(
     chance: float,
     permanent: bool,
 ) -> Transition:
+    error = failed.error
     spent = Budget(budget.failures + 1, budget.losses)
     if spent.failures >= rule.max_attempts or not retry.is_worth_it(rule, error, permanent=permanent):
         return Transition(RunState.DEAD, spent, error=error)
-    due = now_ms + retry.delay_ms(rule, spent.failures, chance, asked_ms)
+    if failed.is_exact and failed.retry_after_ms is not None:
+        delay_ms = _bounded_ms(failed.retry_after_ms / 1000)
+    else:
+        delay_ms = retry.delay_ms(rule, spent.failures, chance, failed.retry_after_ms)
+    due = now_ms + delay_ms
     return Transition(RunState.RETRYING, spent, max(scheduled_for_ms, due), error)
+
+
+def _bounded_ms(seconds: float) -> int:
+    return round(min(max(SHORTEST_ASKED_S, seconds), LONGEST_ASKED_S) * 1000)

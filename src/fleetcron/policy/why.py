@@ -22,6 +22,8 @@ _SHOWN: Final = 5  # workers, or reasons
 
 def why(known: Situation) -> str:
     line = known.line
+    if known.ended is not None and line.node_id is None and not line.run.state.is_final:
+        return _and_nobody_works(known, _ends(known))
     match line.run.state:
         case RunState.PLANNED:
             return _planned(known)
@@ -96,6 +98,15 @@ def _retrying(known: Situation) -> str:
     if not known.workers:
         return f"{said}; no worker serves the pool {_pool(known)} for its next try"
     return f"{said}; its next try waits for a free slot of the pool {_pool(known)}{_slots(known)}"
+
+
+def _ends(known: Situation) -> str:
+    """Its job is over. Whoever meets it next closes it."""
+    line = known.line
+    due_ms = line.next_ms if line.run.state is RunState.RETRYING else line.run.run_after_ms
+    when = f"at {_at(due_ms)}" if due_ms is not None and due_ms > known.now_ms else "when its turn comes"
+    told = f"its job was {known.ended}, so it is closed as cancelled {when}"
+    return f"{_tries(line)} so far{_because(line)}; {told}" if line.run.state is RunState.RETRYING else told
 
 
 def _and_nobody_works(known: Situation, said: str) -> str:

@@ -61,7 +61,7 @@ async def fill_gaps(
         if own == 0 and each.gap.trimmed:
             continue  # it waits for room
         await asyncio.sleep(0)  # a worker in this process may have something to start
-        made = decide(timing, timetable, each.gap, found.now_ms, room=own)
+        made = decide(timing, timetable, each.gap, found.now_ms, room=own, kept=each.kept)
         if _is_nothing(each, made.rest, made.runs, made.answers):
             continue  # it waits for room
         settled.append(Settled(each, made.runs, made.answers, made.rest))

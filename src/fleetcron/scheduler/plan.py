@@ -26,6 +26,7 @@ class Plan:
     runs: tuple[Forecast, ...] = ()
     answers: tuple[Answer, ...] = ()
     gap: Gap | None = None
+    late_to_ms: int | None = None  # what is decided here up to this instant was late
     finished: bool = False
 
     @property
@@ -43,7 +44,8 @@ def plan(timing: Timing, timetable: Timetable, at: Position, now_ms: int, lookah
         following = timetable.next_ms(start)
         if following is not None and following < timing.shadow_ms and following <= last:
             to = Position(start, at.ticks_used + used(timing, timetable, at.cursor_ms, start))
-            return Plan(to, following + lookahead_ms, answers=shades)  # due when that tick has come
+            due_ms = following + lookahead_ms  # when that tick has come
+            return Plan(to, due_ms, answers=shades, late_to_ms=start if shades else None)
     late = misfire.last_late(timetable, start, timing.misfire.grace_ms, now_ms, timing.start_deadline_ms)
     past = Gap(start, start if late is None else min(late, last), "outage", noticed_ms=now_ms)
     horizon = min(now_ms + lookahead_ms, last)
@@ -63,4 +65,5 @@ def plan(timing: Timing, timetable: Timetable, at: Position, now_ms: int, lookah
     finished = following is None and cursor <= now_ms
     if following is None and not finished:
         following = cursor + lookahead_ms  # due again when the last tick has come, so that the job is finished then
-    return Plan(to, following, runs, (*shades, *decision.answers), gap, finished)
+    late_to_ms = past.to_ms if shades or decision != misfire.Decision() else None
+    return Plan(to, following, runs, (*shades, *decision.answers), gap, late_to_ms, finished)

@@ -119,4 +119,4 @@ async def _write(
 
 
 def _move(group: Group, made: Plan) -> Move:
-    return Move(group, made.to, made.next_due_ms, made.runs, made.answers, made.gap, made.finished)
+    return Move(group, made.to, made.next_due_ms, made.runs, made.answers, made.gap, made.late_to_ms, made.finished)

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from hashlib import blake2b
 from typing import Final, NamedTuple, TypeAlias
 
-from fleetcron.model.outcome import Outcome, Snoozed, Succeeded
+from fleetcron.model.outcome import Lost, Outcome, Snoozed, Succeeded
 
 DEFAULT_MS: Final = 5_000
 
@@ -43,7 +43,7 @@ class Durations:
         known = past[min(attempt, len(past)) - 1]  # after the last one that was: as that one
         if known.outcome is None:
             return Lasting(known.ms + usual.ms)
-        if attempt > len(past) and isinstance(known.outcome, Snoozed):  # it would be for ever
+        if attempt > len(past) and _costs_nothing(known.outcome):  # it would be for ever
             return usual
         return known
 
@@ -63,6 +63,10 @@ class Durations:
             else:
                 found["seen" if self.seen.get(job) else "default"] += 1
         return found
+
+
+def _costs_nothing(outcome: Outcome) -> bool:
+    return isinstance(outcome, Snoozed) or (isinstance(outcome, Lost) and outcome.is_orderly)
 
 
 def matches(pattern: str, job: str) -> bool:

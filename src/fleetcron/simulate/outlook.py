@@ -54,6 +54,7 @@ class Facts:
     outages: Sequence[tuple[int, int]]
     pools: Mapping[str, str]  # by job
     ticks: Mapping[str, int]  # by job: what the schedules say, answered or not
+    undecided_ms: Sequence[int] = ()  # ticks of a downtime that lasts until the end: nobody has looked at them
 
 
 ANSWERS: Final = (
@@ -133,7 +134,7 @@ def outlook(facts: Facts) -> Outlook:
         total=_figures(facts.runs, facts.ledger, sum(unanswered.values())),
         by_job={job: _figures(runs[job], ledger[job], unanswered[job]) for job in facts.jobs},
         running=peak(running(facts.runs, facts.to_ms)),
-        waiting=peak(waiting(facts.runs, facts.to_ms)),
+        waiting=peak(waiting(facts)),
         running_by_pool={pool: peak(running(some, facts.to_ms)) for pool, some in sorted(in_pool.items())},
     )
 
@@ -145,11 +146,11 @@ def running(runs: Iterable[RunFact], end_ms: int) -> list[tuple[int, int]]:
     return [(begin, max(end - _BLUR_MS, min(begin + 1, end))) for begin, end in spans]
 
 
-def waiting(runs: Iterable[RunFact], end_ms: int) -> list[tuple[int, int]]:
-    """When runs could have begun and had not."""
-    found = []
-    for run in runs:
-        until_ms = run.works[0].from_ms if run.works else run.finished_ms or end_ms
+def waiting(facts: Facts) -> list[tuple[int, int]]:
+    """When runs could have begun and had not; and ticks, as long as nobody is there to decide about them."""
+    found = [(tick_ms, facts.to_ms) for tick_ms in facts.undecided_ms]
+    for run in facts.runs:
+        until_ms = run.works[0].from_ms if run.works else run.finished_ms or facts.to_ms
         if until_ms > run.run_after_ms + _NOTICED_MS:
             found.append((run.run_after_ms, until_ms))
     return found

@@ -123,7 +123,7 @@ class _Panel:
 
     def _chart(self, top: int) -> Iterable[str]:
         end = self._facts.to_ms
-        drawn = (("level", running(self._facts.runs, end)), ("queue", waiting(self._facts.runs, end)))
+        drawn = (("level", running(self._facts.runs, end)), ("queue", waiting(self._facts)))
         found = [(name, levels(stretches)) for name, stretches in drawn]
         most = max((number for _, steps in found for _, number in steps), default=0)
         for at, words in enumerate(("blue: running", "orange: waiting", f"at most {most}")):

@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeAlias
 
 from fleetcron.executors.assignment import Assignment, Key
 from fleetcron.executors.reports import Done, Report, Tell
-from fleetcron.model.outcome import Cancelled, Fault, Lost, Outcome, Succeeded, TimedOut
+from fleetcron.model.outcome import WORKER_STOPPED, Cancelled, Fault, Lost, Outcome, Succeeded, TimedOut
 from fleetcron.model.target import PythonTarget, Target
 from fleetcron.simulate.clocks import SimulatedClock
 from fleetcron.simulate.virtual import Process, VirtualLoop
@@ -185,5 +185,5 @@ class SimulatedExecutor:
         self._tell(reports)
 
     def _lost(self, reports: Sequence[Report]) -> None:
-        why = Lost(Fault("lost", "the worker was stopped"))
+        why = Lost(Fault(WORKER_STOPPED, "the worker was stopped"))
         self._told([each._replace(outcome=why) if isinstance(each, Done) else each for each in reports])

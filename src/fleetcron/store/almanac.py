@@ -144,6 +144,9 @@ class AlmanacTables:
             rewinds = decide(affected)
             groups = rows(_rewind_row(g, rewind, affected.now_ms) for g, rewind in enumerate(rewinds))
             [done] = yield "cursors_rewind", {"groups": groups, "at_ms": affected.now_ms, "epoch": epoch}
+            moved = rows({"timing_id": key} for key in sorted({each.standpoint.timing_id for each in rewinds}))
+            if rewinds and (yield "runs_overtaken", {"rows": moved, "at_ms": affected.now_ms}):
+                raise _Queued
             [begun] = yield "almanac_advance", {}
             inserted = {"rows": _table_rows(tables), "epoch": begun["epoch"], "at_ms": affected.now_ms}
             yield "almanac_insert", inserted
@@ -159,7 +162,14 @@ class AlmanacTables:
             step("adopt.written")
             return Adopted(begun["epoch"], done["jobs"], done["withdrawn"], sum(r.standpoint.jobs for r in stuck))
 
-        return await self._engine.write(script)
+        try:
+            return await self._engine.write(script)
+        except _Queued:
+            return Refused("a run was queued that is later than the change")
+
+
+class _Queued(Exception):
+    """Roll back: a run that cannot be withdrawn any more stands, so the new tables have to hold from after it on."""
 
 
 def add_tables(tables: Sequence[Table], epoch: int) -> Script[Refused | None]:

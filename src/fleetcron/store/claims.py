@@ -14,6 +14,7 @@ is remembered only for who asks for that (`is_kept`): a worker of ours gives bac
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
@@ -32,6 +33,7 @@ from fleetcron.store.upstreams import let_follow, upstream_facts
 from fleetcron.store.written import Refused, Written
 
 _PASSES: Final = 8  # how often one transaction reads the queue again because what it read had to wait
+_TRIES: Final = 5  # how often a claim that somebody crowded begins anew at once
 _FOR_EVER: Final = 1 << 62
 PAGE: Final = 2_000  # parked runs that one claim touches: the whole pool waits for it
 _SPARE: Final = 8  # candidates beyond the free slots, for those that have to wait
@@ -102,14 +104,17 @@ class Claims:
 
         def script() -> Script[Taken | Refused]:
             step("claim.begin")
-            yield "work_lock", {"name": f"pool:{wish.pool}"}
+            yield "claims_lock", {"pool": wish.pool}
             # after the lock: it may have taken a while to get it
             known = yield "claims_begin", {"node_id": wish.node_id, "pool": wish.pool}
             if not known:
                 return Refused("this worker was declared lost")
             [begin] = known
-            if begin["batch"] == wish.batch:
-                return Taken(begin["now_ms"], (yield from _held(wish)))
+            # over HTTP a worker may claim for several pools at once, and repeat any of them
+            if begin["batch"] == wish.batch or wish.is_kept:
+                held = yield from _held(wish)
+                if held or begin["batch"] == wish.batch:
+                    return Taken(begin["now_ms"], held)
             taken = Taken(begin["now_ms"])
             if begin["waiting"] or begin["woken"] or begin["unknown"]:
                 taken = yield from _take(wish, choose, begin)
@@ -120,7 +125,21 @@ class Claims:
             step("claim.written")
             return taken
 
-        return await self._engine.write(script)
+        for _ in range(_TRIES):
+            with suppress(_Crowded):
+                return await self._engine.write(script)
+        return await self._engine.write(_nothing)
+
+
+class _Crowded(Exception):
+    """Roll back: somebody has come to hold a shared key since it was decided who may hold it beside whom. The unique
+    slots do not tell: jobs of one key may differ in how many they bear, and a low slot may be free again."""
+
+
+def _nothing() -> Script[Taken | Refused]:
+    """Let the caller ask again."""
+    [facts] = yield "fleet_now", {}
+    return Taken(facts["now_ms"], more=True)
 
 
 @dataclass(slots=True)
@@ -317,11 +336,23 @@ def _hold(wish: Claim, facts: Facts, choice: Choice, now_ms: int) -> Script[list
     if fresh:
         text = rows({"run_id": run_id, "slot": slot} for run_id, slot in fresh)
         held += [row["run_id"] for row in (yield "leases_insert", call | {"rows": text})]
+        yield from _insist_on_who_was_seen(facts, [known[run_id] for run_id in held])
     if rested:
         again = [row["run_id"] for row in (yield "leases_retake", call | {"ids": ids(rested)})]
         yield "queue_delete", {"ids": ids(again)}
         held += again
     return [known[run_id] for run_id in held]
+
+
+def _insist_on_who_was_seen(facts: Facts, held: Sequence[Queued]) -> Script[None]:
+    """Counted after the insert, that is enough: who takes a higher slot has locked the leases below, or made them."""
+    seen = Counter(run.claim_key for run in held if run.claim_key is not None and is_shared(run.claim_key))
+    if not seen:
+        return
+    seen.update({key: len(facts.holders.get(key, ())) for key in seen})
+    for row in (yield "leases_crowds", {"keys": texts(sorted(seen))}):
+        if row["held"] > seen[row["claim_key"]]:
+            raise _Crowded
 
 
 def _share_rows(pool: str, reached: Mapping[tuple[Lane, int], int]) -> str:

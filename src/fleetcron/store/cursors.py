@@ -37,7 +37,8 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What to write for every job of a group."""
+    """What to write for every job of a group. What is said about ticks up to `late_to_ms` holds for those that have no
+    run there: who has one, because people cancelled it ahead of its time, gets a gap instead."""
 
     group: Group
     to: Position
@@ -45,12 +46,14 @@ class Move:
     runs: Sequence[Forecast] = ()
     answers: Sequence[Answer] = ()
     gap: Gap | None = None
+    late_to_ms: int | None = None
     finished: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """What was written. A conflict is a run that existed already."""
+    """What was written. A conflict is a run that existed already, and not because people have cancelled or replayed it
+    ahead of its time: such a one is the answer of its tick, whatever is changed around it."""
 
     jobs: int
     runs: int
@@ -110,7 +113,7 @@ class Cursors:
                 return refusal
             step("advance.write")
             [done] = yield "cursors_advance_if_unmoved", call
-            conflicts = done["wanted"] - done["runs"]
+            conflicts = done["wanted"] - done["runs"] - done["kept"]
             if conflicts:
                 yield from note(Event("run_conflict", count=conflicts))
             if done["runs"] and soonest <= now_ms + SOON_MS:
@@ -154,6 +157,7 @@ def _plan_row(g: int, move: Move) -> Mapping[str, Any]:
         "to_cursor_ms": move.to.cursor_ms,
         "to_ticks_used": move.to.ticks_used,
         "next_due_ms": move.next_due_ms,
+        "late_to_ms": move.late_to_ms,
         "finished": int(move.finished),
     }
 

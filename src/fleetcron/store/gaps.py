@@ -19,7 +19,8 @@ _SHARE: Final = 4  # there is room when so much of it is free
 
 @dataclass(frozen=True, slots=True)
 class OpenGap:
-    """A gap of a job, with the rules that held then: the revision, its timing and the almanac's epoch."""
+    """A gap of a job, with the rules that held then: the revision, its timing and the almanac's epoch. `kept` are the
+    ticks in it that have a run, which people cancelled ahead of its time: they are decided."""
 
     gap_id: int
     job_id: str
@@ -27,6 +28,7 @@ class OpenGap:
     timing_id: int
     almanac: int
     gap: Gap
+    kept: tuple[int, ...] = ()
 
 
 class Beside(NamedTuple):
@@ -88,7 +90,9 @@ class Gaps:
             found = yield "gaps_open", {**call, "most": most, "room": left}
             if not left and beside is not None:
                 found += yield "gaps_beside", {**call, **beside._asdict()}
-            return OpenGaps(facts["now_ms"], facts["epoch"], tuple(map(_gap_of, found)), max(0, left))
+            kept = (yield from _kept(found)) if found else {}
+            gaps = tuple(_gap_of(row, kept.get(row["gap_id"], [])) for row in found)
+            return OpenGaps(facts["now_ms"], facts["epoch"], gaps, max(0, left))
 
         return await self._engine.read(script)
 
@@ -154,6 +158,19 @@ def _seen(settled: Settled) -> dict[str, object]:
     }
 
 
-def _gap_of(row: Row) -> OpenGap:
+def _kept(found: Sequence[Row]) -> Script[dict[int, list[int]]]:
+    text = rows(
+        {"gap_id": row["gap_id"], "job_id": str(row["job_id"]), "from_ms": row["from_ms"], "to_ms": row["to_ms"]}
+        for row in found
+    )
+    kept: dict[int, list[int]] = {}
+    for row in (yield "runs_kept_in_gaps", {"rows": text}):
+        kept.setdefault(row["gap_id"], []).append(row["scheduled_for_ms"])
+    return kept
+
+
+def _gap_of(row: Row, kept: Sequence[int]) -> OpenGap:
     gap = Gap(row["from_ms"], row["to_ms"], row["cause"], row["policy"], row["noticed_ms"], bool(row["trimmed"]))
-    return OpenGap(row["gap_id"], str(row["job_id"]), row["revision"], row["timing_id"], row["almanac"], gap)
+    return OpenGap(
+        row["gap_id"], str(row["job_id"]), row["revision"], row["timing_id"], row["almanac"], gap, tuple(kept)
+    )

@@ -21,6 +21,7 @@ from fleetcron.store.looking import Changed, Place, and_the_rest, look_again, qu
 from fleetcron.store.written import Refused, Written
 
 _ENDED = ("cancelled", "finished")
+_CAPS = frozenset({"max_in_flight", "rate"})  # of tenants: claims of all pools count together
 
 
 @dataclass(slots=True)
@@ -71,7 +72,10 @@ class LimitRecords:
         def change(before: Tenant | None) -> Tenant:
             return read_tenant(name, fields, before)
 
-        return await and_the_rest(self._engine, await self._engine.write(lambda: _tenant_script(name, change, actor)))
+        first = not _CAPS.isdisjoint(fields)
+        return await and_the_rest(
+            self._engine, await self._engine.write(lambda: _tenant_script(name, change, actor, maybe_first=first))
+        )
 
     async def delete_tenant(self, name: str, *, actor: str) -> Written[Changed[Tenant]]:
         """Back to the defaults. Its jobs stay."""
@@ -121,9 +125,13 @@ class LimitRecords:
 
 
 def _tenant_script(
-    name: str, change: Callable[[Tenant | None], Tenant | None], actor: str
+    name: str, change: Callable[[Tenant | None], Tenant | None], actor: str, *, maybe_first: bool = False
 ) -> Script[Changed[Tenant] | Refused]:
+    """Claims of all pools count one by one when anybody has a cap, and those that have read that nobody has do not. So
+    whoever may bring the first one waits until these have ended; before the other lock, which they may want."""
     step("limits.begin")
+    if maybe_first:
+        yield "work_lock", {"name": "caps"}
     yield "work_lock", {"name": "limits"}
     [facts] = yield "fleet_now", {}
     found = yield "tenants_list", {"tenant": name}

@@ -1,5 +1,6 @@
 """From a URL to an engine."""
 
+import os
 from pathlib import Path
 
 from fleetcron.clock import Clock
@@ -8,7 +9,7 @@ from fleetcron.store.migrations import Altering
 from fleetcron.store.postgres_url import masked
 from fleetcron.store.sqlite import SqliteEngine
 
-__all__ = ["is_postgres", "masked", "open_engine", "require_file"]
+__all__ = ["anchored", "is_postgres", "masked", "open_engine", "require_file"]
 
 FORMS = "sqlite:///jobs.db, sqlite:////var/lib/fleetcron/jobs.db, :memory: or postgresql://user:password@host:5432/name"
 
@@ -19,6 +20,12 @@ def require_file(url: str) -> None:
     if path != url and path != ":memory:" and not Path(path).exists():
         hint = "`fleetcron migrate`, `fleetcron apply` or a node makes it"
         raise StoreError(f"there is no database {path} yet", hint=hint)
+
+
+def anchored(url: str) -> str:
+    """The same from every folder."""
+    path = url.removeprefix("sqlite:///")
+    return url if path == url else f"sqlite:///{os.path.abspath(path)}"
 
 
 def is_postgres(url: str) -> bool:

@@ -11,7 +11,7 @@ from fleetcron.model.run import RunLine
 from fleetcron.model.situation import KeyHolder, PoolWorker, Situation, Used
 from fleetcron.store.engine import Engine, Row, Script
 from fleetcron.store.history import LedgerLine, ledger_line, run_lines
-from fleetcron.store.rows import rows, texts
+from fleetcron.store.rows import ids, rows, texts
 from fleetcron.store.upstreams import upstream_facts
 
 _READY: Final = 10_000  # as far as people count a queue
@@ -65,6 +65,10 @@ def _situation(run_id: int) -> Script[Situation | None]:
     run = place[0] if place else None
     pool = run.pool if run else line.pool
     known: dict[str, Any] = {"queued": run}
+    [job] = yield "runs_steered", {"ids": ids([run_id])}
+    known["ended"] = (
+        "deleted" if job["deleted_ms"] is not None else "cancelled" if job["job_state"] == "cancelled" else None
+    )
     known["workers"] = yield from _workers(pool, now_ms)
     held = {(row["pool"], row["tenant"], row["type"]): row["held"] for row in (yield "leases_counts", {})}
     limits = yield "limits_of_pool", {"pool": pool}

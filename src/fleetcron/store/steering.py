@@ -5,7 +5,7 @@ Every verb is one transaction and safe to repeat. It answers for each run: what 
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from fleetcron.errors import DefinitionError, Mistake
@@ -62,6 +62,10 @@ class DeadFilter:
     from_ms: int | None = None
     to_ms: int | None = None
 
+    def until(self, now_ms: int) -> "DeadFilter":
+        """Those of them that are dead by now: what dies again after its replay is not met when that is repeated."""
+        return replace(self, to_ms=now_ms + 1 if self.to_ms is None else min(self.to_ms, now_ms + 1))
+
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
@@ -91,6 +95,7 @@ class DeadCount:
 
     runs: int
     open: int
+    now_ms: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +128,27 @@ class Steering:
         """Whatever has not ended. One answer for each, in order."""
         return await self._engine.write(lambda: _cancel(list(dict.fromkeys(run_ids)), reason, actor))
 
-    async def replay(self, run_ids: Sequence[int], *, actor: str) -> Written[list[Steered]]:
-        """Open dead and cancelled runs again: the same runs, the next round. One answer for each, in order."""
-        return await self._engine.write(lambda: _replay(list(dict.fromkeys(run_ids)), actor))
+    async def rounds(self, run_ids: Sequence[int]) -> dict[int, int]:
+        """For a replay that may be repeated."""
+
+        def script() -> Script[dict[int, int]]:
+            return {row["run_id"]: row["round"] for row in (yield "runs_steered", {"ids": ids(run_ids)})}
+
+        return await self._engine.read(script)
+
+    async def replay(
+        self, run_ids: Sequence[int], *, actor: str, rounds: Mapping[int, int] | None = None
+    ) -> Written[list[Steered]]:
+        """Open dead and cancelled runs again: the same runs, the next round. One answer for each, in order. Only those
+        that are still in `rounds`: a run whose replay was done, with its reply lost, may be dead again by now."""
+        return await self._engine.write(lambda: _replay(list(dict.fromkeys(run_ids)), actor, rounds))
 
     async def replay_many(
         self, wanted: DeadFilter, *, actor: str, after_id: int = 0, limit: int = BATCH
     ) -> Written[Replayed]:
         """One batch of the dead letters that are like that, the oldest first. A run that dies again meanwhile is not
-        met twice: the next batch begins after the last run of this one."""
+        met twice: the next batch begins after the last run of this one. Whoever repeats one says until when they died
+        (`DeadFilter.until`)."""
         return await self._engine.write(lambda: _replay_many(wanted, actor, after_id, limit))
 
     async def discard(self, run_ids: Sequence[int], reason: str, *, actor: str) -> Written[list[Steered]]:
@@ -150,7 +167,7 @@ class Steering:
     async def count_dead(self, wanted: DeadFilter) -> DeadCount:
         def script() -> Script[DeadCount]:
             [row] = yield "runs_dead_count", _parameters(wanted)
-            return DeadCount(row["runs"], row["open"])
+            return DeadCount(row["runs"], row["open"], row["now_ms"])
 
         return await self._engine.read(script)
 
@@ -248,9 +265,9 @@ def _cancel(wanted: list[int], reason: str | None, actor: str) -> Script[list[St
     return [_steered(run_id, known, answer) for run_id in wanted]
 
 
-def _replay(wanted: list[int], actor: str) -> Script[list[Steered] | Refused]:
+def _replay(wanted: list[int], actor: str, rounds: Mapping[int, int] | None) -> Script[list[Steered] | Refused]:
     step("replay.begin")
-    opened = yield from _reopen(wanted, actor)
+    opened = yield from _reopen(wanted, actor, rounds)
     known = {row["run_id"]: row for row in (yield "runs_steered", {"ids": ids(wanted)})}
     step("replay.written")
 
@@ -259,6 +276,8 @@ def _replay(wanted: list[int], actor: str) -> Script[list[Steered] | Refused]:
             return "replayed", None
         if row["finished_ms"] is None:
             return "unchanged", "it has not ended: nothing to replay"
+        if rounds is not None and row["round"] > rounds.get(run_id, row["round"]):
+            return "unchanged", f"it was replayed meanwhile, and is {row['state']} since"
         if row["state"] in ("dead", "cancelled"):
             return "refused", f"its job {_closed(row['job_state'], row['deleted_ms']) or IN_SHADOW}"
         if row["state"] == "succeeded":
@@ -277,12 +296,15 @@ def _replay_many(wanted: DeadFilter, actor: str, after_id: int, limit: int) -> S
     return Replayed(len(opened), run_ids[-1] if len(run_ids) == limit else None)
 
 
-def _reopen(wanted: Sequence[int], actor: str) -> Script[set[int]]:
+def _reopen(wanted: Sequence[int], actor: str, rounds: Mapping[int, int] | None = None) -> Script[set[int]]:
     """Never before the instant at which the run may start: somebody may have cancelled it ahead of its time."""
+    if rounds is not None:
+        wanted = [run_id for run_id in wanted if run_id in rounds]
     if not wanted:
         return set()
     [facts] = yield "fleet_now", {}
-    opened = yield "runs_reopen", {"ids": ids(wanted), "actor": actor}
+    asked = rows({"run_id": run_id, "round": None if rounds is None else rounds[run_id]} for run_id in sorted(wanted))
+    opened = yield "runs_reopen", {"rows": asked, "actor": actor}
     coming = [
         {
             "run_after_ms": max(facts["now_ms"], row["run_after_ms"]),

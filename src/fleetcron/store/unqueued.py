@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Any, Final, Protocol, TypeAlias
 
 from fleetcron.model.kept import UNREADABLE
-from fleetcron.model.queued import Late, Unqueued
+from fleetcron.model.queued import Close, Late, Unqueued
 from fleetcron.model.rules import MisfireRule
 from fleetcron.model.writing import misfire_from
 from fleetcron.store.closing import close_runs
@@ -90,13 +90,23 @@ def answer_late(taken: Sequence[Row], late: Lateness | None, now_ms: int, most: 
     closes = [close for _, said in decided.values() for close in said.closes]
     caught_up = [run_id for _, said in decided.values() for run_id in said.caught_up]
     if closes:
-        closed = yield from close_runs(closes, now_ms)
-        yield "upcoming_withdraw", {"ids": ids(closed)}  # others than those that were taken, too
+        yield from close_runs((yield from _ours(taken, closes)), now_ms)
     if caught_up:
         yield "runs_set_lane", {"ids": ids(caught_up)}
     if back:
         yield "upcoming_insert", {"rows": rows(map(_upcoming_row, back))}
     return Said({each.run_id for each in closes}, set(caught_up), {row["run_id"] for row in back}, unreadable)
+
+
+def _ours(taken: Sequence[Row], closes: Sequence[Close]) -> Script[list[Close]]:
+    """Only what can move no more may be closed: what was taken, and others that are taken off their way here. Somebody
+    who cancels one has its row in `upcoming` and comes for its run; who has the run and comes for the row waits for him
+    for ever. That one is left to him, or to the next transaction."""
+    have = {row["run_id"] for row in taken}
+    others = sorted({each.run_id for each in closes} - have)
+    if others:
+        have |= {row["run_id"] for row in (yield "upcoming_withdraw_free", {"ids": ids(others)})}
+    return [each for each in closes if each.run_id in have]
 
 
 def _too_soon(since: Mapping[str, int], now_ms: int) -> Script[dict[str, int]]:

@@ -32,21 +32,26 @@ def instant_ms(when: When, zone: Zone, base_ms: int, *, same: bool = False, of_t
         meant = Once(when, zone, "shift", "first")
     except ScheduleError as error:
         raise ScheduleError(error.mistake, hint=_HINT) from None
-    if not of_tick and not _exists(meant):
-        after = shown(to_ms(meant.at), zone)
-        raise ScheduleError(f"{when} does not exist in {zone.name}: the clock goes forward", hint=f"write {after}")
-    return to_ms(meant.at)
+    return to_ms(meant.at) if of_tick else _existing(meant, str(when))
 
 
 def _next(daytime: str, zone: Zone, base_ms: int, same: bool, of_tick: bool) -> int:
-    """On a day that leaves it out it is not that time."""
+    """A day that leaves it out is refused, and not passed over: it is the one that was meant."""
     day = local_time(zone, base_ms).date()
     for ahead in range(4):
         meant = Once(f"{day + timedelta(days=ahead)} {daytime}", zone, "shift", "first")
         found = to_ms(meant.at)
-        if (found > base_ms or (same and found == base_ms)) and (of_tick or _exists(meant)):
-            return found
+        if found > base_ms or (same and found == base_ms and _exists(meant)):
+            return found if of_tick else _existing(meant, f"{day + timedelta(days=ahead)} {daytime}")
     raise AssertionError(daytime)
+
+
+def _existing(meant: Once, written_as: str) -> int:
+    after_ms = to_ms(meant.at)
+    if not _exists(meant):
+        told = f"{written_as} does not exist in {meant.zone.name}: the clock goes forward"
+        raise ScheduleError(told, hint=f"write {shown(after_ms, meant.zone)}")
+    return after_ms
 
 
 def _exists(meant: Once) -> bool:

@@ -36,12 +36,16 @@ def read(jobs: Jobs) -> Source:
 
 
 def _document(given: str | Path) -> Source:
+    if isinstance(given, str) and not given.strip():
+        raise DefinitionError([Mistake("", "the text is empty", "give YAML, or the path of a file")])
     path = _path(given)
     if path is None:
         name, text, folder = "the text", str(given), Path()
     else:
         try:
             name, text, folder = str(given), path.read_text("utf-8"), path.parent
+        except IsADirectoryError:
+            raise DefinitionError([Mistake(str(given), "is a folder", "name a file")]) from None
         except (OSError, UnicodeDecodeError) as error:
             raise DefinitionError([Mistake(str(given), f"cannot be read: {error}")]) from None
     found = read_definitions(read_yaml(text, name), ics=lambda file: (folder / file).read_text("utf-8"))

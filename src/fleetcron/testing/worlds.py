@@ -1,6 +1,6 @@
 """A world of your own: a fleet on virtual time that a test moves on by hand."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
@@ -24,6 +24,7 @@ from fleetcron.testing.results import Answered, Ran, answered, ran
 from fleetcron.testing.scripts import scripted, seconds_of
 from fleetcron.testing.sources import Jobs, Source, read
 from fleetcron.times import zones
+from fleetcron.times.instants import LAST_MS
 from fleetcron.times.preview import local_time
 from fleetcron.times.zone import Zone
 
@@ -34,6 +35,7 @@ POLICIES: Final = get_args(Misfire)
 # a Monday; the same for everybody, so that a test does not depend on the day it runs
 START: Final = "2027-01-04 00:00"
 _PAGE: Final = 1000
+_LONGEST_MS: Final = 3660 * 86_400_000  # as `fleetcron simulate`
 
 
 def world(
@@ -68,6 +70,8 @@ class World:
         ordinary_ms = instant_ms(START, self._zone, 0)
         start_ms = instant_ms(start, self._zone, ordinary_ms, same=True)
         by_pool = dict(slots) if isinstance(slots, Mapping) else {}
+        if by_pool:
+            _refuse_unknown(by_pool, {each.pool for each in source.definitions})
         for each in source.definitions:
             by_pool.setdefault(each.pool, 10 if isinstance(slots, Mapping) else slots)
         for number in (workers, *by_pool.values()):
@@ -215,6 +219,9 @@ class World:
     # -- inside
 
     def _run(self, to_ms: int) -> None:
+        if to_ms - self._stage.now_ms > _LONGEST_MS:
+            now, then = (shown(min(ms, LAST_MS), self._zone) for ms in (self._stage.now_ms, to_ms))
+            raise ScheduleError(f"from {now} to {then} it is longer than ten years", hint="let less time pass at once")
         for name in self._definitions:
             if not self._stage.cast.has(name):
                 self._cast(name)
@@ -291,6 +298,14 @@ def _policy(name: str, word: Misfire | None) -> Misfire | None:
     if word is None or word in POLICIES:
         return word
     raise RefusedError(f"{name}={word!r} says nothing: it is one of {', '.join(POLICIES)}")
+
+
+def _refuse_unknown(slots: Mapping[str, int], pools: Set[str]) -> None:
+    """A slip leaves the pool that was meant without slots. One more, beside all that are, is for a later deploy."""
+    unknown = sorted(slots.keys() - pools)
+    if unknown and not pools <= slots.keys():
+        hint = f"there are: {', '.join(sorted(pools))}; name them all beside one of a later deploy"
+        raise RefusedError(f"no job is in a pool {unknown[0]}; {hint}")
 
 
 def _short(line: RunLine | LedgerLine) -> str:

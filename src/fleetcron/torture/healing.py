@@ -10,6 +10,7 @@ from fleetcron.torture.acts import Acts
 from fleetcron.torture.case import name_of
 from fleetcron.torture.ground import Ground
 from fleetcron.torture.members import Members
+from fleetcron.views.numbers import numbered
 
 STOP_S: Final = 20.0
 _HEAL_S: Final = 90.0
@@ -90,7 +91,12 @@ class Healing:
         [gaps] = await self._ground.ask(_GAPS)
         [late] = await self._ground.ask(_LATE)
         if gaps["found"]:
-            found.append(f"{gaps['found']:,} stretches of missed ticks are not decided")
+            are = (
+                "1 stretch of missed ticks is"
+                if gaps["found"] == 1
+                else f"{gaps['found']:,} stretches of missed ticks are"
+            )
+            found.append(f"{are} not decided")
         if late["found"] is not None and late["found"] <= await self._now_ms():
             found.append("jobs are due, and no scheduler has looked at them")
         return found
@@ -99,7 +105,8 @@ class Healing:
         found = []
         [runs] = await self._ground.ask(_OPEN)
         if runs["found"]:
-            found.append(f"{runs['found']:,} runs have not ended")
+            have = "has" if runs["found"] == 1 else "have"
+            found.append(f"{numbered(runs['found'], 'run')} {have} not ended")
         living = {life.name for life in self._members.living()}
         dead = {name_of(row["node_id"]) for row in await self._ground.ask(_WORKERS)} - living
         found += [f"{name} is dead, and still counts as a worker" for name in sorted(dead)]

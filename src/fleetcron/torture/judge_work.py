@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
+from fleetcron.model.outcome import WORKER_STOPPED
 from fleetcron.torture.case import Case, Stretch, name_of
 from fleetcron.torture.evidence import Line, Row
 from fleetcron.torture.jobs import AGAIN_MS
@@ -97,7 +98,8 @@ def _stale(case: Case, run_id: int, run: Row, attempts: Sequence[Row], starts: S
 def _bounded(case: Case, run_id: int, run: Row, attempts: Sequence[Row]) -> None:
     """One more attempt for each time that a worker which held it was killed, frozen or cut off."""
     case.checked["bounded"] += len(attempts)
-    lost = Counter(name_of(row["node_id"]) for row in attempts if row["outcome"] == "lost")
+    torn = (row for row in attempts if row["outcome"] == "lost" and row["error_code"] != WORKER_STOPPED)
+    lost = Counter(name_of(row["node_id"]) for row in torn)
     for node, times in lost.items():
         if times > case.cuts[node]:
             text = f"it was lost {times} times by {node}, which suffered {case.cuts[node]} faults"

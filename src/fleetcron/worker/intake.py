@@ -58,6 +58,7 @@ class Intake:
         self._loop = asyncio.get_running_loop()
         self._errands: dict[Version, Errand] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closing = asyncio.Event()
         # A hand-back whose reply was lost is repeated; a claim in between may have taken the same run under the same
         # number of attempt again, and the repetition would give away what runs by then.
         self._one_at_a_time = asyncio.Lock()
@@ -130,6 +131,10 @@ class Intake:
             for pool in lacking:
                 pool.lacks.clear()
             await self._store.workers.look_again(self._node_id, self._refuses)
+
+    def close(self) -> None:
+        """Nobody waits for an import any more: what needs it goes back, and somebody else may have it."""
+        self._is_closing.set()
 
     async def settled(self) -> None:
         """When nothing is on its way any more."""
@@ -217,9 +222,14 @@ class Intake:
             asyncio.create_task(pool.executor.learn([each.errand.run for each in some])): some
             for some in by_handler.values()
         }
-        while learning:
-            over, _ = await asyncio.wait(learning, return_when=asyncio.FIRST_COMPLETED)
+        closing = asyncio.create_task(self._is_closing.wait())
+        while learning and not self._is_closing.is_set():
+            await asyncio.wait({*learning, closing}, return_when=asyncio.FIRST_COMPLETED)
+            over = [task for task in learning if task.done()]
             await self._learned(pool, [each for task in over for each in learning.pop(task)], life)
+        for task in (closing, *learning):
+            task.cancel()
+        await self.given_back([each for some in learning.values() for each in some])
 
     async def _learned(self, pool: Pool, attempts: Sequence[Attempt], life: int) -> None:
         """Somebody may have asked one to stop while its handler was looked for, and nobody could hear it: that is asked

@@ -353,6 +353,7 @@ class Worker:
         """Stop claiming; finish or hand back within the drain time; then everything has ended and is written."""
         with suppress(StoreError):
             await self._store.workers.close_pools(self._node_id)
+        self._intake.close()
         await self._intake.given_back(self._hands.take_held())
         left = sum(len(pool.running) for pool in self._hands.pools)
         if left:
@@ -360,11 +361,12 @@ class Worker:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._config.drain_s):
                 await self._intake.settled()
+                self._intake.give_back(self._hands.take_held())  # what was imported a moment ago; beside: it must end
                 while not self._hands.is_empty:
                     await asyncio.sleep(0.01)
         await self._hands.close(self.lease.margin_ms / 1000)
         await self._intake.settled()
-        await self._intake.given_back(self._hands.take_held())  # what was still being imported
+        await self._intake.given_back(self._hands.take_held())
         with suppress(TimeoutError):
             async with asyncio.timeout(self._config.lease_ttl_s):
                 await self._acks.empty()

@@ -1,5 +1,7 @@
 -- Jobs of which a run stands that is later than their change: a worker has claimed it since the change was decided.
+-- Not one that people have cancelled or replayed: it stands beside every change.
 SELECT DISTINCT n.job_id
 FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (job_id UUID, at_ms BIGINT)
 JOIN runs AS r ON r.job_id = n.job_id AND r.kind = 'tick' AND r.scheduled_for_ms > n.at_ms
+    AND r.state <> 'cancelled' AND r.round = 0
 ORDER BY n.job_id

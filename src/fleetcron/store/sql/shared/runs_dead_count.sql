@@ -1,6 +1,6 @@
 -- How many dead letters are like that, and how many of them have a job that may still run.
 SELECT count(*) AS runs, count(
-    CASE WHEN j.deleted_ms IS NULL AND j.state <> 'cancelled' AND coalesce(j.shadow_ms, 0) <= db_now_ms() THEN 1 END) AS open
+    CASE WHEN j.deleted_ms IS NULL AND j.state <> 'cancelled' AND coalesce(j.shadow_ms, 0) <= db_now_ms() THEN 1 END) AS open, db_now_ms() AS now_ms
 FROM runs AS r
 JOIN jobs AS j ON j.job_id = r.job_id
 LEFT JOIN attempts AS a ON a.run_id = r.run_id AND a.attempt = r.attempt
