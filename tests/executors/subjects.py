@@ -179,6 +179,8 @@ async def cleans_up(ctx: Context) -> None:
 
 def hogs(ctx: Context) -> None:
     """One regular expression that keeps the interpreter lock for years."""
+    if "begun" in ctx.payload:
+        Path(ctx.payload["begun"]).touch()
     re.match(r"(a+)+$", "a" * 64 + "b")
 
 

@@ -60,8 +60,7 @@ def test_a_function_runs_alone_as_soon_as_one_of_its_attempts_does_not_stop() ->
     asyncio.run(scenario())
 
 
-@pytest.mark.usefixtures("force_is_short")
-def test_who_holds_the_interpreter_is_found_although_others_time_out_before_it() -> None:
+def test_who_holds_the_interpreter_is_found_although_others_time_out_before_it(tmp_path: Path) -> None:
     """Of two hosts that did not answer, it was in both."""
 
     async def scenario() -> None:
@@ -69,9 +68,16 @@ def test_who_holds_the_interpreter_is_found_although_others_time_out_before_it()
         async with handler_hosts(*subjects, silence_s=0.5, **STUBBORN) as (hosts, heard):
             for at, name in enumerate(("sleeps", "sleeps_in_a_thread")):
                 await pid_of(hosts, heard, at)
-                hosts.start([assignment(python("hogs"), 10 + at), assignment(python(name), 20 + at, timeout_s=0.1)])
+                begun = tmp_path / name
+                hosts.start([assignment(python("hogs"), 10 + at, payload={"begun": str(begun)})])
+                while not begun.exists():  # it tells nothing once it holds the interpreter
+                    await asyncio.sleep(0.01)
+                hosts.start([assignment(python(name), 20 + at, timeout_s=0.1)])
+                # Killed a grace, a force and a patience after the ping that it leaves without an answer: 0.7 s, so it
+                # is known as silent by then.
                 assert isinstance((await heard.end_of(20 + at)).outcome, TimedOut)
                 assert isinstance((await heard.end_of(10 + at)).outcome, Lost)
+            assert hosts._suspects == {python(name).function for name in ("hogs", "sleeps", "sleeps_in_a_thread")}
             hosts.start([assignment(python("hogs"), 12)])
             new = await pid_of(hosts, heard, 30)
             for at, name in enumerate(("sleeps", "sleeps_in_a_thread")):  # alone, and then among the others again
