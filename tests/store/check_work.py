@@ -160,6 +160,19 @@ async def a_burst_is_queued_from_every_tenant_in_turn(shop: Shop) -> None:
 
 
 @check
+async def a_burst_is_noticed_after_few_runs(shop: Shop) -> None:
+    """Whoever stands behind the many runs of another waits for one short transaction only: the next one sees all."""
+    noisy, small = Job(1, tenant="noisy"), Job(2, tenant="small")
+    await shop.define(noisy, small)
+    await shop.plan(noisy, *(NOW + 1 + number for number in range(600)))
+    await shop.plan(small, NOW + 700)
+    done = await shop.promote(1_000, most=2_000)
+    assert (done.runs, done.more) == (500, True)
+    done = await shop.promote(1_000, most=2_000)
+    assert (done.runs, done.more, done.in_turn) == (101, False, False)
+
+
+@check
 async def promote_drops_what_has_ended(shop: Shop) -> None:
     job = Job(1)
     await shop.define(job)

@@ -12,6 +12,7 @@ from fleetcron.store.rows import rows, texts
 from fleetcron.store.unqueued import LATE_MOST, Lateness, answer_late
 from fleetcron.store.written import Ok, Refused, Written
 
+_FIRST: Final = 500  # runs, while no burst is known: those that stand behind one wait for this transaction
 _LOOK_ROUND: Final = 20
 _SEEN: Final = 250_000  # of a burst; a look takes about 2.5 us for each
 
@@ -86,6 +87,7 @@ class Queue:
         Jobs whose late ticks only a newer release can answer are left out for a while when they have been met: they
         stay the oldest, and would leave room for nobody else."""
         full, is_wide = self._full, self._full % _LOOK_ROUND == 1
+        most = most if full else min(most, _FIRST)
         seen = _SEEN if is_wide else most
         last = most if full else 0
         self._full += is_wide  # should that take too long, it is not tried again at once: the next one sees less

@@ -13,6 +13,7 @@ read it: all its late ticks go back.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -131,7 +132,7 @@ def _backlogs(since: Mapping[str, int], now_ms: int, most: int) -> Script[tuple[
         first = list(some)
         if first[0]["misfire"] is not None:
             try:
-                rule = misfire_from(json.loads(first[0]["misfire"]))
+                rule = _rule(first[0]["misfire"])
             except UNREADABLE:
                 unreadable.add(job_id)
                 continue
@@ -206,6 +207,12 @@ def _undecided(taken: Sequence[Row], decided: _Decided, after_ms: Mapping[str, i
         row for row in taken
         if row["fresh_tick"] and row["scheduled_for_ms"] > after_ms.get(str(row["job_id"]), row["scheduled_for_ms"])
     ]  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _rule(text: str) -> MisfireRule:
+    """Most jobs of a burst have the same one."""
+    return misfire_from(json.loads(text))
 
 
 def _asked(since: Mapping[str, int]) -> str:
