@@ -184,6 +184,7 @@ def stop_on_signals(stop: asyncio.Event, clock: Clock | None = None) -> None:
             log.info("%s: stopping", number.name)
             stop.set()
         elif clock.monotonic_ms() - first_ms > _PATIENCE_MS:
+            log.warning("%s again: ending at once, and not in order; what ran is tried again", number.name)
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 

@@ -180,7 +180,8 @@ def test_a_worker_that_was_declared_lost_may_still_say_what_its_attempt_printed(
     assert worker.post(f"{me}/log", {**said, "progress": marks}) == {"stored": 1, "refused": 1}
     assert [each["text"] for each in both.get(f"/runs/{run_id}/log")["pieces"]] == ["so far\n"]
     assert both.get(f"/runs/{run_id}")["progress"] is None
-    assert worker.post(f"{me}/finish", {"ends": [end(run_id)]})["ends"][0]["accepted"] is False
+    for said in (end(run_id), {**end(run_id), "outcome": "stopped"}):  # it was lost, and that did cost a loss
+        assert worker.post(f"{me}/finish", {"ends": [said]})["ends"][0]["accepted"] is False
 
 
 def busy(api: Api) -> tuple[Api, str, int]:

@@ -116,6 +116,35 @@ def test_a_claim_and_the_next_tick_in_another_pool(scene: Scene, policy: Overlap
         scene.do(conserved(scene.first))
 
 
+async def cancels_the_first(shop: Shop) -> None:
+    await shop.store.steering.cancel([1], None, actor="ann")
+
+
+async def sweeps(shop: Shop) -> None:
+    await shop.store.sweeping.sweep(0)
+
+
+@pytest.mark.parametrize("closes", [cancels_the_first, sweeps])
+@pytest.mark.parametrize("policy", ["collapse", "cancel_previous"])
+def test_a_claim_in_another_pool_and_who_closes_the_run_before(
+    scene: Scene, policy: OverlapPolicy, closes: Act
+) -> None:
+    """The claim has the place of that run in the queue, and comes for the run; who came for the run first, and then for
+    its place, was a deadlock."""
+
+    async def prepare(shop: Shop) -> Mapping[str, Job]:
+        jobs = await one_is_queued(policy)(shop)
+        await the_next_one_comes(policy, POOL)(shop)
+        if closes is sweeps:
+            await change(shop.store.engine, f"UPDATE queue SET deadline_ms = {NOW - 5} WHERE run_id = 1")
+        return jobs
+
+    scene.first.numbers, scene.second.numbers = count(100), count(200)
+    for turned in (False, True):
+        for _ in scene.everywhere(prepare, claim("n2", "p2"), closes, turned=turned):
+            scene.do(conserved(scene.first))
+
+
 @pytest.mark.parametrize("policy", ["collapse", "cancel_previous"])
 def test_a_run_that_another_pool_closes_is_not_held(scene: Scene, policy: OverlapPolicy) -> None:
     """It is to be held when the other claim, under the new policy, has closed it and has not committed. A lease was

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from fleetcron.model.outcome import Failed, Fault
 from fleetcron.model.queued import Control
 from fleetcron.model.rules import RetryRule
-from fleetcron.policy.incident import under
+from fleetcron.policy.incident import slowed, under
 
 RULE = RetryRule(max_attempts=4, delays_ms=(1_000, 5_000), max_delay_ms=60_000)
 
@@ -45,3 +46,13 @@ def test_of_two_the_lower_cap_counts_and_delays_multiply() -> None:
     both = [control("tenant", "acme", 3, 2), control("type", "export", 1, 3)]
     found = under(RULE, both, "acme", "export")
     assert (found.max_attempts, found.delays_ms, found.max_delay_ms) == (1, (6_000, 30_000), 360_000)
+
+
+def test_who_says_itself_when_it_is_tried_again_is_slowed_down_too() -> None:
+    """S3-85: `Retry(after=…)` is exact, and would not notice that delays are multiplied."""
+    both = [control("tenant", "acme", 3, 2), control("type", "export", 1, 3), control("type", "mail", backoff=9)]
+    asked = Failed(Fault("retry", "later"), 1_000, is_exact=True)
+    assert slowed(asked, both, "acme", "export").retry_after_ms == 6_000
+    assert slowed(asked, both, "globex", "import") == asked
+    for other in (replace(asked, is_exact=False), replace(asked, retry_after_ms=None)):
+        assert slowed(other, both, "acme", "export") == other

@@ -191,6 +191,22 @@ class Evidence:
             self._ticks[job_id] = found if most is None else dict(sorted(found.items())[:most])
         return self._ticks[job_id]
 
+    def kept_of(self, run: Row) -> Stretch | None:
+        """The stretch to which it belonged, if people cancelled it there ahead of its time and the job was changed
+        before that time came. It stands, whether the job still ticks then or not."""
+        final = self.first_final(run)
+        if run["kind"] != "tick" or final is None or run["run_id"] not in self.record.asked_to_cancel:
+            return None
+        stretch = self.stretches[run["job_id"]][run["revision"] - 1]
+        was_ahead = final["state"] == "cancelled" and (final["finished_ms"] <= stretch.end or self.clock_was_set)
+        is_forecast = stretch.end < run["scheduled_for_ms"] and run["scheduled_for_ms"] in stretch.around
+        return stretch if was_ahead and is_forecast else None
+
+    def standing(self, job_id: str) -> dict[int, Stretch]:
+        """Its ticks, and those that have become none and have a run that stands all the same."""
+        kept = {run["scheduled_for_ms"]: self.kept_of(run) for run in self.runs_of(job_id)}
+        return {tick: stretch for tick, stretch in kept.items() if stretch is not None} | self.ticks(job_id)
+
     def lines_of(self, job_id: str, tick: int) -> list[Row]:
         return [row for row in self.ledger.get(job_id, ()) if row["from_ms"] <= tick <= row["to_ms"]]
 

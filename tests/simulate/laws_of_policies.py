@@ -62,8 +62,13 @@ def _needs(seen: Evidence, run: Row, decided: Row) -> list[_Need]:
     A tick of its own before it that is not decided yet makes its period longer: then what is in the shorter one counts
     all the same, and of what is only in the longer one nothing is said here."""
     definition, tick = seen.definitions[run["job_id"]], run["scheduled_for_ms"]
-    own = seen.ticks(run["job_id"])
-    if seen.clock_was_set or not definition.depends_on or run["kind"] != "tick" or tick not in own:
+    own = seen.standing(run["job_id"])
+    if (
+        seen.clock_was_set
+        or not definition.depends_on
+        or run["kind"] != "tick"
+        or tick not in seen.ticks(run["job_id"])
+    ):
         return []
     since = max((each for each in own if each < tick), default=seen.jobs[run["job_id"]]["created_ms"])
     if _changed(seen, run["job_id"], decided["now_ms"], tick) or _backfilled(seen, run["job_id"], since, tick):
@@ -77,7 +82,7 @@ def _needs(seen: Evidence, run: Row, decided: Row) -> list[_Need]:
 
 
 def _need(seen: Evidence, job_id: str, name: str, since: int, until: int, now_ms: int) -> _Need | None:
-    ticks: dict[int, Stretch] = {at: each for at, each in seen.ticks(job_id).items() if since < at <= until}
+    ticks: dict[int, Stretch] = {at: each for at, each in seen.standing(job_id).items() if since < at <= until}
     states = {each.state for each in seen.stretches[job_id]}
     if not ticks or states & {"cancelled", "deleted"} or _changed(seen, job_id, now_ms, until):
         return None

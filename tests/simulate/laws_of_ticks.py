@@ -33,22 +33,10 @@ def i1_no_tick_lost(seen: Evidence) -> Iterator[Violation]:
                 name = seen.jobs[job_id]["name"]
                 yield Violation("I1", f"the tick {tick} of {name} has {answered[tick]} answers", job_id=job_id)
         for tick, run in runs.items():
-            if run["kind"] == "tick" and tick not in expected and _kept_of(seen, run) is None:
+            if run["kind"] == "tick" and tick not in expected and seen.kept_of(run) is None:
                 yield Violation("I1", f"run {run['run_id']} is for {tick}, which is no tick", run["run_id"], job_id)
             if run["state"] == "planned" or run["finished_ms"] is None:
                 yield Violation("I1", f"run {run['run_id']} has no final answer", run["run_id"], job_id)
-
-
-def _kept_of(seen: Evidence, run: Row) -> Stretch | None:
-    """The stretch to which it belonged, if people cancelled it there ahead of its time and the job was changed before
-    that time came. It stands, whether the job still ticks then or not."""
-    final = seen.first_final(run)
-    if run["kind"] != "tick" or final is None or run["run_id"] not in seen.record.asked_to_cancel:
-        return None
-    stretch = seen.stretches[run["job_id"]][run["revision"] - 1]
-    was_ahead = final["state"] == "cancelled" and (final["finished_ms"] <= stretch.end or seen.clock_was_set)
-    is_forecast = stretch.end < run["scheduled_for_ms"] and run["scheduled_for_ms"] in stretch.around
-    return stretch if was_ahead and is_forecast else None
 
 
 def i1_left_out_only_by_policy(seen: Evidence) -> Iterator[Violation]:
@@ -220,7 +208,7 @@ def i4_planned_for_the_right_instant(seen: Evidence) -> Iterator[Violation]:
     for job_id in seen.jobs:
         expected = seen.ticks(job_id)
         for run in seen.runs_of(job_id):
-            stretch = _kept_of(seen, run) or expected.get(run["scheduled_for_ms"])
+            stretch = seen.kept_of(run) or expected.get(run["scheduled_for_ms"])
             if run["kind"] == "tick" and stretch is not None:
                 start_ms = stretch.start(run["scheduled_for_ms"])
                 if run["run_after_ms"] != start_ms:

@@ -14,8 +14,10 @@ from fleetcron.model.target import CommandTarget
 from fleetcron.scheduler.gaps import fill_gaps
 from fleetcron.scheduler.tables import Tables
 from fleetcron.scheduler.tick import tick
+from fleetcron.store.engine import Script
 from fleetcron.store.history import Span
 from fleetcron.store.job_pages import JobFilter
+from fleetcron.store.rows import rows
 from tests.store.floor import MINUTE, NOW, TWICE, Floor, ok
 
 if TYPE_CHECKING:
@@ -179,3 +181,36 @@ async def an_outage_leaves_what_is_kept(f: Floor) -> None:
         assert await answers(f, f"{name}-other") == Counter(range(1, 6)), name
         late = {"skip": {3}, "latest": {2, 3}, "all": {1, 2, 3}}[policy]
         assert (await runs(f, name)).keys() == late | {4, 5}, name
+
+
+@check
+async def a_cancelled_run_is_a_tick_for_dependencies(f: Floor) -> None:
+    """Whatever the schedule becomes: it is the answer of its upstream job, and a period begins at it."""
+    await f.define("up", schedule=(EveryEntry(3 * MINUTE, NOW),))
+    await f.define("down", schedule=(EveryEntry(4 * MINUTE, NOW),), depends_on=("up",))
+    await f.define("late", schedule=(EveryEntry(3 * MINUTE, NOW),), depends_on=("up",))
+    await plan(f, 5)
+    for name in ("up", "late"):
+        [line] = await f.store.history.runs(Span("default", name), limit=100, later=True)
+        assert line.run.scheduled_for_ms == NOW + 3 * MINUTE
+        ok(await f.store.steering.cancel([line.run.run_id], None, actor="ann"))
+    await f.desk.edit(minutely("up", schedule=(EveryEntry(10 * MINUTE, NOW),)))
+    await f.desk.edit(minutely("late", schedule=(EveryEntry(4 * MINUTE, NOW),), depends_on=("up",)))
+    await plan(f, 5)
+    assert await runs(f, "late") == {3: "cancelled", 4: "planned"}
+    assert await upstream(f, "down", 4) == "cancelled"
+    assert await upstream(f, "late", 4) is None  # its period is the minute since its own run that was cancelled
+
+
+async def upstream(f: Floor, name: str, minute: int) -> str | None:
+    """What became of the upstream job, as a run sees it."""
+    found = await f.store.history.runs(Span("default", name), limit=100, later=True)
+    [run] = [line.run for line in found if line.run.scheduled_for_ms == NOW + minute * MINUTE]
+    asked = {"run_id": run.run_id, "job_id": run.job_id, "scheduled_for_ms": run.scheduled_for_ms}
+
+    def script() -> Script[str | None]:
+        [row] = yield "upstreams_of_runs", {"rows": rows([asked])}
+        answer: str | None = row["answer"]
+        return answer
+
+    return await f.store.engine.read(script)

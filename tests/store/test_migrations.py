@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -214,3 +215,35 @@ def test_both_engines_have_the_same_migrations() -> None:
     sqlite, postgres = ([(m.number, m.name) for m in known(engine)] for engine in ENGINES)
     assert sqlite == postgres
     assert [number for number, _ in sqlite] == list(range(1, len(sqlite) + 1))
+
+
+def test_two_leases_of_a_job_from_before_are_no_hindrance(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Migration 8: both go on, and the first keeps the key. Jobs that may overlap, and leases without a key, stay."""
+    lease = """INSERT INTO leases (run_id, attempt, node_id, job_id, tenant, pool, type, lane, kind, due_ms,
+        scheduled_for_ms, overlap, claim_key, slot, claimed_ms, failures, losses, round)
+        VALUES
+        ({run_id}, 1, 'n1', '{job_id}', 't', 'p', 'y', 'live', 'tick', 0, 0, '{overlap}', {key}, {run_id},
+        0, 0, 0, 0)"""
+    before = [
+        (1, 1, "skip", "a"), (2, 1, "skip", "b"), (3, 1, "queue", "c"), (4, 1, "allow", "d"),
+        (5, 2, "skip", "e"), (6, 3, "skip", None), (7, 3, "skip", "f"),
+    ]  # fmt: skip
+
+    async def scenario() -> None:
+        async with bare(empty_url) as engine:
+            whole = known(engine.name)
+            with monkeypatch.context() as older:
+                older.setattr(migrations, "known", lambda name: whole[:7])
+                await migrate(engine)
+            for run_id, job, overlap, key in before:
+                text = {"overlap": overlap, "key": "NULL" if key is None else f"'{key}'"}
+                await change(engine, lease.format(run_id=run_id, job_id=UUID(int=job), **text))
+            assert await migrate(engine) == list(whole[7:])
+
+            def held() -> Script[list[str]]:
+                found = yield "leases_crowds", {"keys": json.dumps(list("abcdef"))}
+                return sorted(row["claim_key"] for row in found)
+
+            assert await engine.read(held) == list("adef")
+
+    asyncio.run(scenario())

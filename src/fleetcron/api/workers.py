@@ -127,9 +127,10 @@ async def _states(context: Context, worker_id: str, ends: Sequence[shapes.End], 
 
 async def _accepted_before(context: Context, worker_id: str, end: shapes.End) -> str | None:
     """The state of the run now, if this very end was written: by this call, or when it was sent the first time."""
-    written = "lost" if end.outcome == "stopped" else end.outcome
     for past in await context.store.past_attempts.of_run(end.run_id):
-        if (past.attempt, past.node_id, past.outcome) == (end.attempt, worker_id, written):
+        is_stop = past.outcome == "lost" and past.error is not None and past.error.code == WORKER_STOPPED
+        said = "stopped" if is_stop else past.outcome
+        if (past.attempt, past.node_id, said) == (end.attempt, worker_id, end.outcome):
             found = await context.store.history.run(end.run_id)
             return None if found is None else found.line.run.state.value
     return None

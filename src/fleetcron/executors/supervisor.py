@@ -336,11 +336,15 @@ def _file_of(text: str | None) -> int:
 def _not_started(error: OSError | ValueError, order: Order, now_ms: int) -> End:
     match error:
         case FileNotFoundError() | NotADirectoryError():
-            why = f"{error.filename} is not there, or not a folder; is it installed on this worker?"
+            why = f"{error.filename} is not there{_or_no_folder(error, order)}; is it installed on this worker?"
             return _never_begun(("not_found", why), now_ms)
         case OSError(errno=errno.EAGAIN | errno.ENOMEM | errno.EMFILE | errno.ENFILE):
             return no_room(error, now_ms)
     return _never_begun(("not_executable", f"{order['argv'][0]} cannot be run: {error}"), now_ms)
+
+
+def _or_no_folder(error: OSError, order: Order) -> str:
+    return ", or not a folder" if error.filename == order["cwd"] else ""
 
 
 def no_room(error: OSError, now_ms: int) -> End:

@@ -23,16 +23,19 @@ def close_runs(closes: Sequence[Close], now_ms: int) -> Script[list[int]]:
 
 
 def close_and_free(closes: Sequence[Close], now_ms: int) -> Script[tuple[list[int], set[str]]]:
-    """The runs that were closed, and the pools that have something to claim because of it."""
+    """The runs that were closed, and the pools that have something to claim because of it.
+
+    Their places in the queue first: so does a claim, which locks those of a job that moved to its pool, and comes for
+    the runs then. Who came for a run and wanted its place after it would wait for that claim, which waits for him."""
     if not closes:
         return [], set()
-    text = rows(each._asdict() for each in closes)
-    done = yield "runs_close", {"rows": text, "now_ms": now_ms}
-    closed = [row["run_id"] for row in done]
     heirs = [{"run_id": each.run_id, "heir": each.heir} for each in closes if each.heir is not None]
     if heirs:
         yield "queue_inherit", {"rows": rows(heirs)}
-    left = yield "queue_delete", {"ids": ids(closed)}
+    left = yield "queue_delete", {"ids": ids(each.run_id for each in closes)}
+    text = rows(each._asdict() for each in closes)
+    done = yield "runs_close", {"rows": text, "now_ms": now_ms}
+    closed = [row["run_id"] for row in done]
     merged = {each.run_id for each in closes if each.covered_by is not None}
     if merged:
         yield "runs_cover", {"ids": ids(run for run in closed if run in merged)}

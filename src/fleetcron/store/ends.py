@@ -249,7 +249,7 @@ def _end_row(row: Row, end: Ended, become: Transition) -> dict[str, Any]:
     if (fault := _fault(end.outcome)) is not None:
         found |= {"error_code": fault.code, "error_text": fault.text, "trace": fault.trace}
     if become.error is not None:
-        found["reason"] = f"{become.error.code}: {become.error.text}"[:500]
+        found["reason"] = f"{become.error.code}: {become.error.text}".removesuffix(": ")[:500]
     return found
 
 

@@ -5,7 +5,7 @@ A batch whose reply was lost is written again as it is; what was written then is
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
 from typing import Final, TypeAlias
 
 from fleetcron.errors import StoreError, StoreUnavailable
@@ -113,16 +113,14 @@ class Acks:
                     case Unknown(why):
                         unsure = True
                         if self.trouble != why:
-                            log.warning(
-                                "it is not known whether the end of %d attempts was written: %s", len(ended), why
-                            )
+                            log.warning("it is not known whether the end of %s was written: %s", _many(ended), why)
                         self.trouble = why
                     case Refused(reason):
-                        log.error("the end of %d attempts was refused: %s", len(ended), reason)
+                        log.error("the end of %s was refused: %s", _many(ended), reason)
                         return
             except StoreUnavailable as error:
                 if self.trouble != str(error):
-                    log.warning("the end of %d attempts cannot be written yet: %s", len(ended), error)
+                    log.warning("the end of %s cannot be written yet: %s", _many(ended), error)
                 self.trouble = str(error)
             except StoreError as error:  # it may not get better: one of them is at fault, and the others must not wait
                 if len(batch) > 1:
@@ -146,7 +144,7 @@ class Acks:
     def _tell(self, done: Ends, ended: Mapping[int, Ended], *, unsure: bool) -> None:
         if done.late and not unsure:
             self.late += len(done.late)
-            log.warning("too late: %d attempts were no longer ours, nothing was changed", len(done.late))
+            log.warning("too late: %s no longer ours, nothing was changed", _many(done.late, " was", " were"))
         is_debug = log_of_attempts.isEnabledFor(logging.DEBUG)
         for run_id, become in done.transitions.items():
             if isinstance(ended[run_id].outcome, Succeeded | Snoozed):
@@ -167,3 +165,7 @@ def _reason(become: Transition) -> str:
         return ""
     code = "" if become.error.code == become.state else f": {become.error.code}"
     return f"{code}: {become.error.text.partition(chr(10))[0]}"
+
+
+def _many(attempts: Sized, one: str = "", more: str = "") -> str:
+    return f"1 attempt{one}" if len(attempts) == 1 else f"{len(attempts)} attempts{more}"

@@ -357,7 +357,8 @@ class Worker:
         await self._intake.given_back(self._hands.take_held())
         left = sum(len(pool.running) for pool in self._hands.pools)
         if left:
-            log.info("waiting up to %g s for %d attempts", self._config.drain_s, left)
+            of = "attempt" if left == 1 else "attempts"
+            log.info("waiting up to %g s for %d %s", self._config.drain_s, left, of)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._config.drain_s):
                 await self._intake.settled()

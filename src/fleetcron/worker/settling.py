@@ -8,7 +8,7 @@ from fleetcron.model.outcome import Failed, Outcome
 from fleetcron.model.queued import Control
 from fleetcron.model.rules import RetryRule
 from fleetcron.model.transition import Transition
-from fleetcron.policy.incident import under
+from fleetcron.policy.incident import slowed, under
 from fleetcron.policy.settle import settle
 from fleetcron.store.ends import Held, Settle
 
@@ -22,6 +22,8 @@ def settling(errands: Mapping[int, Errand], chance: Callable[[], float]) -> Sett
         known = errands.get(held.run_id)
         rule = under(known.retry if known else _DEFAULT, controls, held.tenant, held.type)
         permanent = isinstance(outcome, Failed) and is_permanent(outcome.error.code)
+        if isinstance(outcome, Failed):
+            outcome = slowed(outcome, controls, held.tenant, held.type)
         return settle(
             outcome,
             held.budget,
