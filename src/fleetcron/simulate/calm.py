@@ -110,8 +110,13 @@ class CalmMember(Member):
         super().__init__(store, row, config, **given)
         self._often = often
         self._deadlines = deadlines
+        self._look_again = asyncio.Event()
         self.scheduler = CalmScheduler(store, self.holder.held, config.scheduler, clock=self._clock)
         self.scheduler._idle_ms = round(_SELDOM_S * 1000)  # the settings allow no more than half a lookahead
+
+    def look_again(self) -> None:
+        """Somebody wants to be told soon, as of now: whoever rests for long wakes up."""
+        self._look_again.set()
 
     def _duties(self, stop: asyncio.Event) -> Iterator[Coroutine[Any, Any, None]]:
         if "scheduler" in self.row.roles:
@@ -125,10 +130,17 @@ class CalmMember(Member):
     async def _watch_failures(self, stop: asyncio.Event) -> None:
         desk = Desk(self.store, actor="pause_after_failures", shards=self._config.scheduler.shards)
         watch = FailureWatch(self.store, desk)
-        while not stop.is_set():
-            with suppress(StoreError):
-                await watch.step(self._clock.now_ms() - _DAY_MS)
-            await _rest(stop, _OFTEN_S if self._often() else _SELDOM_S)
+        ends = asyncio.create_task(_told(stop, self._look_again))
+        try:
+            while not stop.is_set():
+                with suppress(StoreError):
+                    await watch.step(self._clock.now_ms() - _DAY_MS)
+                if self._often():
+                    await _rest(stop, _OFTEN_S)
+                else:  # a job that comes later may want it before this rest is over
+                    await _rest(self._look_again, _SELDOM_S)
+        finally:
+            ends.cancel()
 
     async def _keep_up(self, stop: asyncio.Event) -> None:
         upkeep = Upkeep(
@@ -240,6 +252,9 @@ class CalmNode:
 
     def start(self) -> None:
         self._process.spawn(self._run())
+
+    def look_again(self) -> None:
+        self._process.call(self._member.look_again)
 
     def ask_to_stop(self) -> None:
         self._process.call(self._stop.set)

@@ -151,7 +151,10 @@ class Stage:
             return await self.desk.apply([replace(each, region=None) for each in definitions])
 
         self._serve({each.pool for each in definitions})
-        self._often |= any(each.pause_after_failures is not None for each in definitions)
+        if not self._often and any(each.pause_after_failures is not None for each in definitions):
+            self._often = True
+            for node in self._nodes:
+                node.look_again()
         self._deadlines |= any(each.start_deadline_ms is not None for each in definitions)
         return self.do(work())
 
