@@ -76,6 +76,17 @@ def test_what_nobody_saw_the_end_of_goes_on_as_usual() -> None:
     assert [durations.of("t/a", 6, attempt) for attempt in (1, 2)] == [(2, Snoozed(60)), (20, Succeeded())]
 
 
+def test_what_the_next_tick_put_an_end_to_would_have_taken_longer() -> None:
+    """One in three was stopped after 10: those that were seen are shorter by construction."""
+    durations = Durations(seen={"t/a": [2, 4]}, cut={"t/a": [10], "t/b": [10]})
+    drawn = [durations.of("t/a", tick, 1).ms for tick in range(1000, 1900)]
+    assert [drawn.count(ms) for ms in (2, 4, 12, 14)] == pytest.approx([300, 300, 150, 150], abs=60)
+    assert durations.of("t/b", 5, 1).ms == 5_010  # none was seen to its end
+    assert durations.origins(["t/a", "t/b", "t/c"]) == {"seen": 2, "default": 1}
+    past = Durations(past={("t/a", 5): [Lasting(7, None)]}, seen=durations.seen, cut=durations.cut)
+    assert past.of("t/a", 5, 1).ms in (9, 11)  # it has had its beginning
+
+
 def test_names_match_with_or_without_a_tenant() -> None:
     assert matches("report", "acme/report")
     assert matches("*", "acme/report")

@@ -1,5 +1,6 @@
 """`fleetcron simulate`: what would happen, on the real engine."""
 
+import json
 import re
 import xml.etree.ElementTree as ElementTree
 from typing import Any
@@ -429,6 +430,24 @@ jobs:
     assert again["durations"] == {"past": 1}
     assert figures(again, "default/quick", 0)["ticks"] == figures(again, "default/quick", 1)["ticks"] >= 3
     assert quick.json("runs", "--job", "quick", "--planned")["runs"][0]["state"]  # nothing of it was written there
+
+
+def test_durations_are_learned_from_those_that_gave_way_too(quick: Folder) -> None:
+    """Of those that succeeded none took longer than its interval, so that no tick seemed ever to cancel another. Every
+    other tick takes a tenth of a second, and the others would take a minute."""
+    command = 'if [ $(( $(date +%s) % 2 )) = 0 ]; then sleep 0.1; else sleep 60; fi'
+    job = {"name": "a", "schedule": {"every": "1s"}, "run": {"command": ["bash", "-c", command]}}
+    quick.write("jobs.yaml", json.dumps({"jobs": [{**job, "overlap": "cancel_previous"}]}))
+    quick("apply", "-f", "jobs.yaml")
+    with quick.serving() as node:
+        node.until("Look at it")
+        cancelled: list[Any] = []
+        while len(cancelled) < 4:
+            cancelled = quick.json("runs", "--job", "a", "--state", "cancelled")["runs"]
+        node.stop()
+    found = figures(quick.json("simulate", "--for", "5m", "--default-duration", "1h"), "default/a")
+    assert found["ticks"] == pytest.approx(300, abs=1)
+    assert found["cancelled"] > 10
 
 
 def test_the_slots_of_the_living_workers(quick: Folder) -> None:

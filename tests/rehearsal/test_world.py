@@ -256,8 +256,8 @@ def test_a_job_is_paused_after_so_many_failures() -> None:
 @pytest.mark.parametrize("wished_s", [None, 0, 61, 180])
 def test_it_is_paused_as_soon_as_in_a_real_fleet_whenever_the_wish_comes(wished_s: int | None) -> None:
     """From the first minute on: nobody looked for ten minutes who had nothing to look for when the world began, and a
-    job of every minute died nine times. `wished_s`: a deploy brings it so much later, and it counts from there; None: the
-    job has it."""
+    job of every minute died nine times. `wished_s`: a deploy brings it so much later, and it counts from there. None:
+    the job has it from the beginning."""
     plain = ("bad", "every: 1m", "retry: {max_attempts: 1}")
     wish = "pause_after_failures: 2"
     with world(yaml(job(*plain) if wished_s is not None else job(*plain, wish))) as w:

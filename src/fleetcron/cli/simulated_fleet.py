@@ -12,8 +12,9 @@ from fleetcron.model.run import RunLine
 from fleetcron.model.standing import Standing
 from fleetcron.policy.bounds import used
 from fleetcron.scheduler.tables import Tables
-from fleetcron.simulate.durations import Lasting, Tick
+from fleetcron.simulate.durations import BY_OVERLAP, Lasting, Tick
 from fleetcron.simulate.scenario import Name
+from fleetcron.store.attempts import PastAttempt
 from fleetcron.store.history import Span
 from fleetcron.store.job_pages import JobFilter
 from fleetcron.store.store import Store
@@ -48,6 +49,7 @@ class Fleet:
     tenants: dict[str, dict[str, Any]] = field(default_factory=dict)
     pools: dict[str, dict[str, Any]] = field(default_factory=dict)
     seen: dict[str, list[int]] = field(default_factory=dict)
+    cut: dict[str, list[int]] = field(default_factory=dict)
     past: dict[Tick, list[Lasting]] = field(default_factory=dict)
 
 
@@ -88,15 +90,33 @@ async def _capacity(store: Store, fleet: Fleet) -> None:
 
 
 async def learn(store: Store, fleet: Fleet, definitions: Sequence[Definition]) -> int:
-    """How long their last runs took. The number of attempts that were looked at."""
+    """How long their last runs took, and after how long the next tick put an end to some of them. The number of
+    attempts that were looked at."""
     looked = 0
     for each in definitions:
-        lines = await store.history.runs(Span(each.tenant, each.name), state="succeeded", limit=_SEEN)
-        lasted = [ms for line in lines for ms in await _lasted(store, line)]
-        looked += len(lasted)
+        latest = await _latest(store, Span(each.tenant, each.name))
+        lasted = [ms for line in latest if not _was_replaced(line) for ms in await _lasted(store, line)]
+        cut = [ms for line in latest if _was_replaced(line) for ms in await _cut(store, line)]
+        looked += len(lasted) + len(cut)
         if lasted:
             fleet.seen[each.seed] = sorted(lasted)
+        if cut:
+            fleet.cut[each.seed] = sorted(cut)
     return looked
+
+
+async def _latest(store: Store, span: Span) -> Sequence[RunLine]:
+    """The last runs that succeeded or gave way to the next tick: of both together, so that each has its share."""
+    ended = [*await store.history.runs(span, state="succeeded", limit=_SEEN)]
+    if len(ended) == _SEEN:  # a job with a long history may have no other runs: not all of it is looked through
+        span = replace(span, from_ms=min(line.run.scheduled_for_ms for line in ended))
+    ended += filter(_was_replaced, await store.history.runs(span, state="cancelled", limit=_SEEN))
+    return sorted(ended, key=lambda line: line.run.run_id, reverse=True)[:_SEEN]
+
+
+def _was_replaced(line: RunLine) -> bool:
+    """By the next tick, after it had begun."""
+    return line.run.started_ms is not None and BY_OVERLAP in (line.run.reason or "")
 
 
 async def _lasted(store: Store, line: RunLine) -> list[int]:
@@ -106,6 +126,19 @@ async def _lasted(store: Store, line: RunLine) -> list[int]:
         return [max(0, run.finished_ms - run.started_ms)]
     attempts = await store.past_attempts.of_run(run.run_id)
     return [each.lasted_ms for each in attempts if each.outcome == "succeeded" and each.lasted_ms is not None]
+
+
+async def _cut(store: Store, line: RunLine) -> list[int]:
+    """Of the attempt that was stopped. None if its run rested between two attempts."""
+    attempts = await store.past_attempts.of_run(line.run.run_id)
+    return [each.lasted_ms for each in attempts if was_cut(each) and each.lasted_ms is not None]
+
+
+def was_cut(attempt: PastAttempt) -> bool:
+    """The next tick put an end to it."""
+    return (
+        attempt.outcome == "cancelled" and attempt.error is not None and attempt.error.text.startswith(BY_OVERLAP)
+    )
 
 
 def _name(definition: Definition) -> Name:

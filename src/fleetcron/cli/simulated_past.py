@@ -8,18 +8,17 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final
 
-from fleetcron.cli.simulated_fleet import Fleet
+from fleetcron.cli.simulated_fleet import Fleet, was_cut
 from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Snoozed, TimedOut
 from fleetcron.model.run import RunLine
 from fleetcron.model.states import RunState
-from fleetcron.simulate.durations import Lasting
+from fleetcron.simulate.durations import BY_OVERLAP, Lasting
 from fleetcron.store.attempts import PastAttempt
 from fleetcron.store.history import Span
 from fleetcron.store.store import Store
 
 _PAGE: Final = 500
 _SNOOZE_MS: Final = 60_000  # of one that is not over, and of which nobody knows when it will be
-_BY_OVERLAP: Final = "cancel_previous: "  # how the reasons of policy/overlap begin
 
 
 async def remember(store: Store, fleet: Fleet, from_ms: int, to_ms: int) -> int:
@@ -56,7 +55,7 @@ def played(line: RunLine, attempts: Sequence[PastAttempt], to_ms: int, timeout_m
     for each, following in zip_longest(attempts, attempts[1:]):
         again_ms = line.next_ms if following is None else following.started_ms
         found.append(_played(each, to_ms, timeout_ms, again_ms))
-    if found and line.run.state is RunState.CANCELLED and _BY_OVERLAP not in (line.run.reason or ""):
+    if found and line.run.state is RunState.CANCELLED and BY_OVERLAP not in (line.run.reason or ""):
         found[-1] = Lasting(found[-1].ms, Cancelled(line.run.reason or ""))  # by people, also between two attempts
     return found
 
@@ -76,7 +75,7 @@ def _played(attempt: PastAttempt, to_ms: int, timeout_ms: int | None, again_ms: 
         case "snoozed":
             asked_ms = _SNOOZE_MS if again_ms is None else max(0, again_ms - attempt.finished_ms)
             return Lasting(ms, Snoozed(asked_ms / 1000))
-        case "cancelled" if fault.text.startswith(_BY_OVERLAP):  # the simulated overlap policy decides again
+        case "cancelled" if was_cut(attempt):  # the simulated overlap policy decides again
             return Lasting(ms, None)
         case "cancelled":
             return Lasting(ms, Cancelled(fault.text))

@@ -92,7 +92,7 @@ def prepare(database: Database, asked: Asked) -> Prepared:
     slots = _slots(asked)
     base = Scenario(
         fleet.definitions, from_ms, until_ms, fleet.calendars, outages,
-        Durations(said, fleet.past, fleet.seen, default_ms),
+        Durations(said, fleet.past, fleet.seen, default_ms, fleet.cut),
         slots, _shared(asked, fleet, slots), asked.workers or 1,
         fleet.tenants, fleet.pools, asked.max_ticks, fleet.idle,
     )  # fmt: skip

@@ -12,6 +12,8 @@ from fleetcron.model.outcome import Lost, Outcome, Snoozed, Succeeded
 
 DEFAULT_MS: Final = 5_000
 
+BY_OVERLAP: Final = "cancel_previous: "  # how the reasons of policy/overlap begin
+
 Tick: TypeAlias = tuple[str, int]  # tenant/name, scheduled_for_ms
 
 
@@ -25,12 +27,17 @@ class Lasting(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Durations:
     """What was said comes first (by patterns of names: the first one that fits), then what really was, then what was
-    seen of the job before, then the default. `seen` is sorted."""
+    seen of the job before, then the default.
+
+    `seen` is what ended by itself, and `cut` is after how long the next tick put an end to the others: they would have
+    taken longer than those that were seen, and without them no job ever takes longer than its interval. Both are
+    sorted."""
 
     said: Mapping[str, int] = field(default_factory=dict)
     past: Mapping[Tick, Sequence[Lasting]] = field(default_factory=dict)
     seen: Mapping[str, Sequence[int]] = field(default_factory=dict)
     default_ms: int = DEFAULT_MS
+    cut: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def of(self, job: str, scheduled_for_ms: int, attempt: int) -> Lasting:
         for pattern, ms in self.said.items():
@@ -42,12 +49,23 @@ class Durations:
             return usual
         known = past[min(attempt, len(past)) - 1]  # after the last one that was: as that one
         if known.outcome is None:
-            return Lasting(known.ms + usual.ms)
+            return Lasting(known.ms + self._further_ms(job, scheduled_for_ms, attempt))
         if attempt > len(past) and _costs_nothing(known.outcome):  # it would be for ever
             return usual
         return known
 
     def _usual_ms(self, job: str, scheduled_for_ms: int, attempt: int) -> int:
+        """As one of those that were seen, or were cut: all of them in turn."""
+        seen, cut = self.seen.get(job, ()), self.cut.get(job, ())
+        if not cut:
+            return self._further_ms(job, scheduled_for_ms, attempt)
+        at = int(_share(job, scheduled_for_ms, attempt) * (len(seen) + len(cut)))
+        if at < len(seen):
+            return seen[at]
+        return cut[at - len(seen)] + self._further_ms(job, scheduled_for_ms, -attempt)  # another draw
+
+    def _further_ms(self, job: str, scheduled_for_ms: int, attempt: int) -> int:
+        """As those that nobody put an end to. So one goes on, too, of which only the beginning is known."""
         seen = self.seen.get(job)
         return seen[int(_share(job, scheduled_for_ms, attempt) * len(seen))] if seen else self.default_ms
 
@@ -61,7 +79,7 @@ class Durations:
             elif job in remembered:
                 found["past"] += 1
             else:
-                found["seen" if self.seen.get(job) else "default"] += 1
+                found["seen" if self.seen.get(job) or self.cut.get(job) else "default"] += 1
         return found
 
 
