@@ -59,8 +59,8 @@ def test_where_durations_come_from() -> None:
     durations = Durations(
         said={"acme/*": 1_000}, past={("t/a", 5): [Lasting(2, BOOM), Lasting(3)]}, seen={"t/a": [10, 20, 30]}
     )
-    assert durations.of("acme/x", 5, 1) == (1_000, Succeeded())
-    assert [durations.of("t/a", 5, attempt) for attempt in (1, 2, 3)] == [(2, BOOM), (3, Succeeded()), (3, Succeeded())]
+    assert durations.of("acme/x", 5, 1) == Lasting(1_000, Succeeded())
+    assert [durations.of("t/a", 5, attempt) for attempt in (1, 2, 3)] == [Lasting(2, BOOM), Lasting(3), Lasting(3)]
     drawn = [durations.of("t/a", tick, 1).ms for tick in range(1000, 1900)]
     assert [drawn.count(ms) for ms in (10, 20, 30)] == pytest.approx([300] * 3, abs=60)
     assert drawn == [durations.of("t/a", tick, 1).ms for tick in range(1000, 1900)]
@@ -72,8 +72,8 @@ def test_what_nobody_saw_the_end_of_goes_on_as_usual() -> None:
     """Once: a snooze that nobody has seen the end of is not one for ever."""
     past = {("t/a", 5): [Lasting(2, Snoozed(60)), Lasting(300, None)], ("t/a", 6): [Lasting(2, Snoozed(60))]}
     durations = Durations(past=past, seen={"t/a": [20]})
-    assert [durations.of("t/a", 5, attempt) for attempt in (1, 2)] == [(2, Snoozed(60)), (320, Succeeded())]
-    assert [durations.of("t/a", 6, attempt) for attempt in (1, 2)] == [(2, Snoozed(60)), (20, Succeeded())]
+    assert [durations.of("t/a", 5, attempt) for attempt in (1, 2)] == [Lasting(2, Snoozed(60)), Lasting(320)]
+    assert [durations.of("t/a", 6, attempt) for attempt in (1, 2)] == [Lasting(2, Snoozed(60)), Lasting(20)]
 
 
 def test_what_the_next_tick_put_an_end_to_would_have_taken_longer() -> None:

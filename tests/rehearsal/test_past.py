@@ -11,7 +11,7 @@ from fleetcron.model.outcome import Cancelled, Failed, Fault, Lost, Outcome, Sno
 from fleetcron.model.reading import read_job
 from fleetcron.model.run import Run, RunLine
 from fleetcron.model.states import RunState
-from fleetcron.simulate.durations import Durations, Lasting
+from fleetcron.simulate.durations import Durations, Lasting, Stopping
 from fleetcron.simulate.outlook import outlook
 from fleetcron.simulate.scenario import Scenario, rehearse
 from fleetcron.store.attempts import PastAttempt
@@ -241,13 +241,13 @@ def test_how_an_attempt_that_was_is_played(
     outcome: str | None, fault: tuple[str, ...], ms: int, plays: Outcome | None
 ) -> None:
     """What runs goes on until the end of the period, here at 8 s; a lost one was lost within its timeout of 1 s."""
-    assert played(LINE, [attempt(outcome, *fault)], 8_000, 1_000) == [(ms, plays)]
+    assert played(LINE, [attempt(outcome, *fault)], 8_000, 1_000) == [Lasting(ms, plays)]
 
 
 def test_a_snooze_was_as_long_as_until_the_next_attempt() -> None:
     attempts = [attempt("snoozed"), attempt("snoozed", begun=5_000, ended=6_000)]
     waits = replace(LINE, run=replace(RUN, state=RunState.RETRYING, finished_ms=None), next_ms=36_000)
-    assert played(waits, attempts, 8_000, None) == [(1_000, Snoozed(4)), (1_000, Snoozed(30))]
+    assert played(waits, attempts, 8_000, None) == [Lasting(1_000, Snoozed(4)), Lasting(1_000, Snoozed(30))]
 
 
 def test_who_was_stopped_by_people_between_two_attempts_is_stopped_again() -> None:
@@ -255,6 +255,65 @@ def test_who_was_stopped_by_people_between_two_attempts_is_stopped_again() -> No
         return replace(LINE, run=replace(RUN, state=RunState.CANCELLED, reason=reason))
 
     attempts = [attempt("failed", "exit_1")]
-    assert played(line("cancelled: enough"), attempts, 8_000, None) == [(1_000, Cancelled("cancelled: enough"))]
+    stopped = Lasting(1_000, Cancelled("cancelled: enough"))
+    assert played(line("cancelled: enough"), attempts, 8_000, None) == [stopped]
     by_overlap = played(line("cancel_previous: run 7 takes its place"), attempts, 8_000, None)
-    assert by_overlap == [(1_000, Failed(Fault("exit_1")))]
+    assert by_overlap == [Lasting(1_000, Failed(Fault("exit_1")))]
+
+
+def test_who_was_asked_to_stop_takes_as_long_as_then() -> None:
+    """Asked at 400 by the next tick; and one that has not stopped when the period ends, or was never asked in it."""
+    replaced = attempt("cancelled", "cancelled", "cancel_previous: run 7 takes its place")
+    assert played(LINE, [replaced], 8_000, None, 400) == [Lasting(1_000, None, Stopping(600, 1_000))]
+    assert played(LINE, [replaced], 8_000, None, 3_000) == [Lasting(1_000, None, Stopping(0, 1_000))]
+    [goes_on] = played(LINE, [attempt(None)], 8_000, None, 400)
+    assert goes_on.stopping is not None
+    assert goes_on.stopping.by_ms > 8_000
+    assert played(LINE, [replaced], 8_000, None) == [Lasting(1_000, None)]
+
+
+@pytest.mark.parametrize(
+    ("stopping", "began_s"),
+    [
+        (None, [0, 60, 120]),
+        (Stopping(0, 60_000), [0, 60, 120]),
+        (Stopping(30_000, 90_000), [0, 90, 120]),
+        (Stopping(45_000, 90_000), [0, 90, 120]),  # it was asked later then: the next one had no slot before
+        (Stopping(90_000, 150_000), [0, 150, 180]),  # the tick between has given way by then
+    ],
+)
+def test_the_next_tick_begins_when_the_one_before_has_stopped(stopping: Stopping | None, began_s: list[int]) -> None:
+    """Other ticks take ten seconds."""
+    minutely = {"name": "a", "schedule": {"cron": "* * * * *"}, "run": {"command": ["true"]}}
+    job = read_job({**minutely, "overlap": "cancel_previous"})
+    after = [Lasting(60_000, None, stopping)]
+    durations = Durations(past={("default/a", START_MS): after}, default_ms=10_000)
+    facts = rehearse(Scenario([job], START_MS, START_MS + 200_000, durations=durations))
+    begun = [work.from_ms - START_MS for run in facts.runs for work in run.works]
+    assert [round(ms / 1000) for ms in begun][:3] == began_s
+
+
+LASTING = """
+import time
+from fleetcron import Fleetcron
+app = Fleetcron()
+
+@app.job(every="2s", overlap="cancel_previous")
+def deaf(ctx):
+    time.sleep(3)
+"""
+
+
+def test_a_handler_that_is_deaf_is_deaf_again(quick: Folder) -> None:
+    """It never looks whether it was asked to stop, so that the next tick begins when it is over: two of three begin."""
+    quick.write("shop.py", LASTING)
+    with quick.serving("--app", "shop:app") as node:
+        node.until("Look at it")
+        begun: list[Any] = []
+        while len(begun) < 6:
+            begun = [each for each in quick.json("runs")["runs"] if each["duration_ms"] and each["attempt"]]
+        node.stop()
+    first, last = begun[-1]["scheduled_for"], begun[0]["scheduled_for"]
+    [found] = quick.json("simulate", "--past", "--from", first, "--to", last)["simulations"]
+    assert found["total"]["attempts"] == len(begun) - 1
+    assert found["total"]["late_ms"]["max"] == pytest.approx(max(each["delay_ms"] for each in begun[1:]), abs=300)

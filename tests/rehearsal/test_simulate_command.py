@@ -435,7 +435,7 @@ jobs:
 def test_durations_are_learned_from_those_that_gave_way_too(quick: Folder) -> None:
     """Of those that succeeded none took longer than its interval, so that no tick seemed ever to cancel another. Every
     other tick takes a tenth of a second, and the others would take a minute."""
-    command = 'if [ $(( $(date +%s) % 2 )) = 0 ]; then sleep 0.1; else sleep 60; fi'
+    command = "if [ $(( $(date +%s) % 2 )) = 0 ]; then sleep 0.1; else sleep 60; fi"
     job = {"name": "a", "schedule": {"every": "1s"}, "run": {"command": ["bash", "-c", command]}}
     quick.write("jobs.yaml", json.dumps({"jobs": [{**job, "overlap": "cancel_previous"}]}))
     quick("apply", "-f", "jobs.yaml")

@@ -136,9 +136,7 @@ async def _cut(store: Store, line: RunLine) -> list[int]:
 
 def was_cut(attempt: PastAttempt) -> bool:
     """The next tick put an end to it."""
-    return (
-        attempt.outcome == "cancelled" and attempt.error is not None and attempt.error.text.startswith(BY_OVERLAP)
-    )
+    return attempt.outcome == "cancelled" and attempt.error is not None and attempt.error.text.startswith(BY_OVERLAP)
 
 
 def _name(definition: Definition) -> Name:

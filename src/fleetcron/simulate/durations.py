@@ -17,11 +17,20 @@ BY_OVERLAP: Final = "cancel_previous: "  # how the reasons of policy/overlap beg
 Tick: TypeAlias = tuple[str, int]  # tenant/name, scheduled_for_ms
 
 
+class Stopping(NamedTuple):
+    """How an attempt was stopped that the next tick asked to stop."""
+
+    ms: int  # that it went on then
+    by_ms: int  # after its start it was over
+
+
 class Lasting(NamedTuple):
-    """No outcome: nobody saw its end, and it went on for at least so long."""
+    """No outcome: nobody saw its end, and it went on for at least so long. If it is asked to stop, it does so at once,
+    or as it did then."""
 
     ms: int
     outcome: Outcome | None = Succeeded()
+    stopping: Stopping | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +58,7 @@ class Durations:
             return usual
         known = past[min(attempt, len(past)) - 1]  # after the last one that was: as that one
         if known.outcome is None:
-            return Lasting(known.ms + self._further_ms(job, scheduled_for_ms, attempt))
+            return Lasting(known.ms + self._further_ms(job, scheduled_for_ms, attempt), stopping=known.stopping)
         if attempt > len(past) and _costs_nothing(known.outcome):  # it would be for ever
             return usual
         return known

@@ -7,6 +7,7 @@ start and takes no time; what is to take time is a coroutine that sleeps, on vir
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from fleetcron.clock import Clock
@@ -35,8 +36,11 @@ class EndsAs(Exception):
 class Cast:
     """Who plays which job: `cast.give("default/report", function)`. A name is `tenant/name`."""
 
-    def __init__(self, otherwise: Callable[[Context], Any] | None = None) -> None:
-        """`otherwise` plays every job that nobody was given for."""
+    def __init__(
+        self, otherwise: Callable[[Context], Any] | None = None, *, patience_s: float = _CONFIG.grace_s
+    ) -> None:
+        """`otherwise` plays every job that nobody was given for. Who is asked to stop is killed after `patience_s`."""
+        self.config = replace(_CONFIG, grace_s=patience_s)
         self._handlers = Handlers(())
         self._otherwise = otherwise
         self._outcomes: dict[Key, Outcome] = {}  # said, and not told yet
@@ -84,7 +88,7 @@ class Cast:
 
 class _Rehearsed(Inline):
     def __init__(self, cast: Cast, slots: int, clock: Clock, tell: Tell) -> None:
-        super().__init__(cast.handlers, _CONFIG, slots, clock, tell)
+        super().__init__(cast.handlers, cast.config, slots, clock, tell)
         self._cast = cast
 
     async def learn(self, targets: Sequence[Target]) -> None:

@@ -16,7 +16,7 @@ from fleetcron.model.rules import OnceEntry
 from fleetcron.model.run import RunLine
 from fleetcron.model.target import PythonTarget
 from fleetcron.scheduler.tables import Tables, build
-from fleetcron.simulate.durations import Durations
+from fleetcron.simulate.durations import BY_OVERLAP, Durations, Stopping
 from fleetcron.simulate.outlook import Facts, RunFact, Stretch, Work
 from fleetcron.simulate.rehearsed import Cast, EndsAs
 from fleetcron.simulate.stage import POOL_SLOTS, Stage
@@ -24,6 +24,7 @@ from fleetcron.store.history import LedgerLine, Span
 from fleetcron.times.instants import to_ms
 
 MOST_TICKS: Final = 200_000
+_PATIENCE_S: Final = 3600  # with who does not stop: whoever was killed then has ended by then
 _STEPS: Final = 200  # of the progress
 _PAGE: Final = 2_000
 _NEVER: Final = OnceEntry("2999-12-31T00:00:00Z")
@@ -73,7 +74,7 @@ class Scenario:
 def rehearse(scenario: Scenario, progress: Progress = lambda _: None) -> Facts:
     """A RefusedError if there would be too much to do, or a job cannot be."""
     stage = Stage(
-        Cast(_player(scenario.durations)),
+        Cast(_player(scenario.durations), patience_s=_PATIENCE_S),
         scenario.from_ms,
         slots=dict(scenario.slots) or None,
         shared=scenario.shared,
@@ -94,11 +95,24 @@ def rehearse(scenario: Scenario, progress: Progress = lambda _: None) -> Facts:
 def _player(durations: Durations) -> Callable[[Context], Any]:
     async def play(ctx: Context) -> None:
         lasting = durations.of(f"{ctx.tenant}/{ctx.job}", to_ms(ctx.scheduled_for), ctx.attempt)
-        await asyncio.sleep(lasting.ms / 1000)
+        begun_s = asyncio.get_running_loop().time()
+        try:
+            await asyncio.sleep(lasting.ms / 1000)
+        except asyncio.CancelledError:
+            await _stop(ctx, lasting.stopping, begun_s)
+            raise
         if not isinstance(lasting.outcome, Succeeded | None):
             raise EndsAs(lasting.outcome)
 
     return play
+
+
+async def _stop(ctx: Context, stopping: Stopping | None, begun_s: float) -> None:
+    """The next tick waits for as long as it takes. Whatever else asks, it stops at once."""
+    if stopping is None or not (ctx.cancelled.reason or "").startswith(BY_OVERLAP):
+        return
+    lasted_s = asyncio.get_running_loop().time() - begun_s
+    await asyncio.sleep(min(stopping.ms / 1000, max(0, stopping.by_ms / 1000 - lasted_s)))
 
 
 def _set_up(stage: Stage, scenario: Scenario) -> dict[str, int]:
