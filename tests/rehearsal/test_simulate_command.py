@@ -299,6 +299,15 @@ def test_a_picture_that_needs_nothing_else(quick: Folder) -> None:
     assert len([element for element in root.iter() if element.get("class") == "outage" and len(element)]) == 2
 
 
+def test_one_slot_is_never_two(quick: Folder) -> None:
+    """After seven minutes of silence a worker tells an end 11 ms late, and the next one has begun by then."""
+    more = "schedule: {cron: '*/5 * * * *'}, run: {command: [x]}, overlap: queue"
+    quick.write("one.yaml", f"jobs: [{{name: q, {more}}}, {{name: r, {more}}}]")
+    given = ("--from", "2027-01-01", "--for", "2h", "--duration", "*=7m", "--slots", "default=1")
+    [found] = quick.json("simulate", "-f", "one.yaml", *given)["simulations"]
+    assert found["peaks"]["running"]["most"] == 1
+
+
 def test_years_in_a_picture_are_told_apart() -> None:
     begin = 1_798_761_600_000  # 2027
     facts = Facts(["default/yearly"], begin, begin + 3650 * 86_400_000, [], [], [], {}, {})
