@@ -459,6 +459,22 @@ def test_durations_are_learned_from_those_that_gave_way_too(quick: Folder) -> No
     assert found["cancelled"] > 10
 
 
+def test_a_change_of_a_job_that_is_left_out_says_that_it_is(quick: Folder) -> None:
+    """Nobody who has paused a job believes that no job is called so."""
+    quick.write("jobs.yaml", JOBS % "skip")
+    quick("apply", "-f", "jobs.yaml")
+    hourly = "schedule: {every: 1h}, run: {command: [x]}"
+    quick("apply", "-", given=f"jobs: [{{name: once, max_ticks: 1, {hourly}}}, {{name: a.b, {hourly}}}]")
+    quick("jobs", "pause", "acme/nightly")
+    quick("jobs", "cancel", "a.b")
+    for option in ("--set=%s.misfire=all", "--duration=%s=5m"):
+        for job, state in (("nightly", "paused"), ("a.b", "cancelled"), ("once", "finished")):
+            told = quick("simulate", "--from", "2027-02-01", option % job, code=2).stderr
+            assert f"{job} is {state}, and left out" in told
+            assert "only active jobs are simulated" in told
+        assert "no job is called nobody" in quick("simulate", option % "nobody", code=2).stderr
+
+
 def test_the_slots_of_the_living_workers(quick: Folder) -> None:
     """Three workers have 30 and 4 together. So many of them as are asked for have their share of that."""
     jobs = "\n".join(

@@ -16,7 +16,7 @@ from fleetcron.cli.tables import numbered
 from fleetcron.clock import utc_now
 from fleetcron.errors import ConfigError, Mistake, ScheduleError
 from fleetcron.model.definition import Definition
-from fleetcron.simulate.changes import changed
+from fleetcron.simulate.changes import changed, nobody
 from fleetcron.simulate.durations import Durations, matches, narrowest_first
 from fleetcron.simulate.scenario import Scenario
 from fleetcron.store.store import Store
@@ -97,10 +97,11 @@ def prepare(database: Database, asked: Asked) -> Prepared:
         fleet.tenants, fleet.pools, asked.max_ticks, fleet.idle,
     )  # fmt: skip
     prepared = Prepared(left_out=sum(state != DELETED for state in fleet.idle.values()))
-    prepared.scenarios = _variants(base, asked, others)
+    idle = _left_out(fleet, others)
+    prepared.scenarios = _variants(base, asked, others, idle)
     prepared.idle_upstreams = _idle(prepared.scenarios)
     definitions = [each for _, scenario in prepared.scenarios for each in scenario.definitions]
-    _refuse_unknown(said, definitions)
+    _refuse_unknown(said, definitions, idle)
     _refuse_unknown_pools(asked, definitions)
     prepared.durations = dict(base.durations.origins(list(dict.fromkeys(each.seed for each in definitions))))
     prepared.notes = _notes(prepared, base, looked, fleet)
@@ -142,7 +143,15 @@ async def _learned(store: Store, fleet: Fleet, others: Fleet | None) -> int:
     return await learn(store, fleet, list(wanted.values()))
 
 
-def _variants(base: Scenario, asked: Asked, others: Fleet | None) -> list[tuple[str, Scenario]]:
+def _left_out(fleet: Fleet, others: Fleet | None) -> dict[str, str]:
+    """Jobs that exist and do not run, and their states. One that a file lets go on is no such job."""
+    idle = {**fleet.idle, **(others.idle if others is not None else {})}
+    return {"/".join(name): state for name, state in idle.items() if state != DELETED}
+
+
+def _variants(
+    base: Scenario, asked: Asked, others: Fleet | None, idle: Mapping[str, str]
+) -> list[tuple[str, Scenario]]:
     if not base.definitions:
         ended = "those of the database are paused, or have ended by then" if base.idle else None
         refuse("", "there is no active job to simulate", ended or "name a file: fleetcron simulate -f jobs.yaml")
@@ -150,7 +159,7 @@ def _variants(base: Scenario, asked: Asked, others: Fleet | None) -> list[tuple[
     if asked.compare or not asked.changes:
         found.append(("as it is", base))
     if asked.changes:
-        other = changed(base.definitions, asked.changes, base.calendars)
+        other = changed(base.definitions, asked.changes, base.calendars, idle)
         found.append((", ".join(asked.changes), replace(base, definitions=other)))
     if asked.against is not None and others is not None:
         calendars = {(each.tenant, each.name): each for each in (*base.calendars, *others.calendars)}
@@ -286,10 +295,11 @@ def _duration(text: str) -> tuple[str, int]:
     return job.strip(), _length(length, "--duration")
 
 
-def _refuse_unknown(said: dict[str, int], definitions: Sequence[Definition]) -> None:
+def _refuse_unknown(said: dict[str, int], definitions: Sequence[Definition], idle: Mapping[str, str]) -> None:
     for pattern in said:
         if not any(matches(pattern, each.seed) for each in definitions):
-            refuse("--duration", f"no job is called {pattern}", "NAME, TENANT/NAME, or * for many")
+            why, hint = nobody(pattern, idle)
+            refuse("--duration", why, hint or "NAME, TENANT/NAME, or * for many")
 
 
 def _refuse_unknown_pools(asked: Asked, definitions: Sequence[Definition]) -> None:

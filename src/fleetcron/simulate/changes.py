@@ -1,6 +1,6 @@
 """Other policies for jobs: `report.misfire=all`, `*.overlap=queue`, `acme/*.retry.max_attempts=1`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from fleetcron.errors import DefinitionError, Mistake
@@ -12,19 +12,24 @@ from fleetcron.simulate.durations import matches
 _OWN: Final = ("name", "tenant", "derived")
 _WITH_POLICY: Final = ("misfire", "overlap")  # fields whose one value is their policy
 _KINDS: Final = ("cron", "every", "at")  # of schedules
+_AT_WORK: Final = "only active jobs are simulated; with -f FILE all of the file are"
 _HINT: Final = "write JOB.FIELD=VALUE, such as 'report.misfire=all', '*.overlap=queue' or '*.retry.max_attempts=1'"
 
 
 def changed(
-    definitions: Sequence[Definition], wishes: Iterable[str], calendars: Iterable[CalendarDocument] = ()
+    definitions: Sequence[Definition],
+    wishes: Iterable[str],
+    calendars: Iterable[CalendarDocument] = (),
+    idle: Mapping[str, str] | None = None,
 ) -> list[Definition]:
-    """The definitions with all wishes in them, checked as documents are. A DefinitionError has all mistakes."""
+    """The definitions with all wishes in them, checked as documents are. A DefinitionError has all mistakes. `idle` are
+    jobs that are not among them, and their states."""
     documents = [each.as_document() for each in definitions]
     mistakes: list[Mistake] = []
     touched: dict[int, list[str]] = {}
     for wish in wishes:
         try:
-            for at in _apply(wish, documents):
+            for at in _apply(wish, documents, idle or {}):
                 touched.setdefault(at, []).append(wish)
         except DefinitionError as error:
             mistakes += error.mistakes
@@ -41,20 +46,28 @@ def changed(
     return made
 
 
-def _apply(wish: str, documents: Sequence[dict[str, Any]]) -> list[int]:
+def nobody(pattern: str, idle: Mapping[str, str]) -> tuple[str, str | None]:
+    """Why it fits no job that is simulated, and what to do about that."""
+    for job, state in idle.items():
+        if matches(pattern, job):
+            return f"{job} is {state}, and left out", _AT_WORK
+    return f"no job is called {pattern}", None
+
+
+def _apply(wish: str, documents: Sequence[dict[str, Any]], idle: Mapping[str, str]) -> list[int]:
     """Where it was written."""
     left, equals, text = wish.partition("=")
     if not equals or "." not in left:
         _refuse(wish, "is not a change")
     value = read_yaml(text, f"--set {wish}") if text.strip() else None
-    pattern, path = _split(wish, left.strip(), documents)
+    pattern, path = _split(wish, left.strip(), documents, idle)
     found = [at for at, document in enumerate(documents) if matches(pattern, _name(document))]
     for at in found:
         _write(documents[at], path, value)
     return found
 
 
-def _split(wish: str, left: str, documents: Sequence[dict[str, Any]]) -> tuple[str, list[str]]:
+def _split(wish: str, left: str, documents: Sequence[dict[str, Any]], idle: Mapping[str, str]) -> tuple[str, list[str]]:
     """Names have dots too: the first dot counts that has a job before and a field behind it."""
     parts = left.split(".")
     fields = [name for name in documents[0] if name not in _OWN] if documents else []
@@ -64,7 +77,8 @@ def _split(wish: str, left: str, documents: Sequence[dict[str, Any]]) -> tuple[s
         if any(matches(pattern, _name(document)) for document in documents):
             return pattern, path
     if known:
-        _refuse(wish, f"no job is called {known[0][0]}")
+        why = [nobody(pattern, idle) for pattern, _ in known]
+        _refuse(wish, *next((each for each in why if each[1]), why[0]))
     _refuse(wish, f"{parts[-1]} is not a field that can be changed; there are {', '.join(fields)}")
     raise AssertionError  # pragma: no cover
 
@@ -106,5 +120,5 @@ def _name(document: dict[str, Any]) -> str:
     return f"{document['tenant']}/{document['name']}"
 
 
-def _refuse(wish: str, why: str) -> None:
-    raise DefinitionError([Mistake(f"--set {wish}", why, _HINT)])
+def _refuse(wish: str, why: str, hint: str | None = None) -> None:
+    raise DefinitionError([Mistake(f"--set {wish}", why, hint or _HINT)])
