@@ -8,18 +8,22 @@
 import argparse
 import json
 import sys
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from tests.simulate.campaign import Prepare, Wanted, apart, as_it_is
+from tests.simulate.scenario import ASKING, KINDS
 from tests.simulate.scoring import clean, scored
 from tests.simulate.shrinking import shrunk
 from tests.simulate.soaking import Tally, progress
 from tests.simulate.variants import VARIANTS
 
+FAULTS = (*KINDS, ASKING)
 
-def main() -> int:
-    asked = _arguments()
+
+def main(words: Sequence[str] | None = None) -> int:
+    asked = _arguments(words)
     prepare = VARIANTS[asked.variant].apply if asked.variant else as_it_is
     if asked.score is not None:
         return _score(asked)
@@ -29,8 +33,7 @@ def main() -> int:
 
 
 def _wanted(seed: int, asked: argparse.Namespace) -> Wanted:
-    only = None if asked.only is None else tuple(filter(None, asked.only.split(",")))
-    return Wanted(seed, asked.minutes, tuple(asked.without), only, asked.variant, asked.kind)
+    return Wanted(seed, asked.minutes, tuple(asked.without), asked.only, asked.variant, asked.kind)
 
 
 def _one(wanted: Wanted, prepare: Prepare, asked: argparse.Namespace) -> int:
@@ -48,8 +51,7 @@ def _one(wanted: Wanted, prepare: Prepare, asked: argparse.Namespace) -> int:
 
 
 def _many(prepare: Prepare, asked: argparse.Namespace) -> int:
-    first, _, last = asked.seeds.partition(":")
-    tally = Tally(range(int(first), int(last)), asked.resume)
+    tally = Tally(asked.seeds, asked.resume)
     with progress(tally) as show:
         for result in apart([_wanted(seed, asked) for seed in tally.left()], prepare, asked.at_once):
             tally.add(result)
@@ -66,8 +68,7 @@ def _many(prepare: Prepare, asked: argparse.Namespace) -> int:
 
 def _score(asked: argparse.Namespace) -> int:
     """Whoever survives has a reason in variants.py; whoever is caught is caught by what is wrong with it."""
-    names = asked.score.split(",") if asked.score != "all" else list(VARIANTS)
-    missed = []
+    names, missed = asked.score, []
     for score in scored(names, asked.most, asked.at_once):
         print(json.dumps(asdict(score)) if asked.json else score, flush=True)
         if not score.laws and VARIANTS[score.name].hidden is None:
@@ -79,16 +80,40 @@ def _score(asked: argparse.Namespace) -> int:
     return 1 if missed else 0
 
 
-def _arguments() -> argparse.Namespace:
+def _seeds(text: str) -> range:
+    first, _, last = text.partition(":")
+    if not (first.isdigit() and last.isdigit() and int(first) < int(last)):
+        raise argparse.ArgumentTypeError(f"'{text}' is not A:B, the seeds from A to before B, such as 0:100")
+    return range(int(first), int(last))
+
+
+def _names(text: str, known: Collection[str], what: str) -> tuple[str, ...]:
+    """Who asks for what does not exist would be told about worlds without it."""
+    found = tuple(filter(None, text.split(",")))
+    for name in found:
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"there is no {what} {name}; there are {', '.join(sorted(known))}")
+    return found
+
+
+def _faults(text: str) -> tuple[str, ...]:
+    return _names(text, FAULTS, "fault")
+
+
+def _variants(text: str) -> tuple[str, ...]:
+    return tuple(VARIANTS) if text == "all" else _names(text, VARIANTS, "variant")
+
+
+def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.simulate", description=__doc__)
     parser.add_argument("seed", type=int, nargs="?", default=0)
     parser.add_argument("--minutes", type=float, default=20.0)
-    parser.add_argument("--without", action="append", default=[])
-    parser.add_argument("--only")
+    parser.add_argument("--without", action="append", default=[], choices=FAULTS)
+    parser.add_argument("--only", type=_faults)
     parser.add_argument("--variant", choices=sorted(VARIANTS))
     parser.add_argument("--kind", choices=("plain", "dense", "crowded"), default="plain")
-    parser.add_argument("--seeds", help="A:B, many worlds")
-    parser.add_argument("--score", help="names of variants, or all")
+    parser.add_argument("--seeds", type=_seeds, help="A:B, many worlds")
+    parser.add_argument("--score", type=_variants, help="names of variants, or all")
     parser.add_argument("--most", type=int, default=100, help="worlds for one variant")
     parser.add_argument("--compared", action="store_true", help="play the world that caught it with the code as it is")
     parser.add_argument("--at-once", type=int, default=1, help="processes")
@@ -96,7 +121,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--first", action="store_true", help="stop at the first that fails")
     parser.add_argument("--resume", type=Path, help="where it is kept which seeds are done")
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 if __name__ == "__main__":

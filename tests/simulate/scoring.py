@@ -20,7 +20,9 @@ class Score:
 
     def __str__(self) -> str:
         if self.laws:
-            return f"{self.name}: caught by {', '.join(self.laws)} in world {self.worlds} (seed {self.seed})"
+            assert self.seed is not None
+            again = wanted_of(self.name, self.seed).command()  # the seed alone is another world
+            return f"{self.name}: caught by {', '.join(self.laws)} in world {self.worlds}: {again}"
         variant = VARIANTS[self.name]
         why = variant.hidden or (variant.elsewhere and f"only {variant.elsewhere} catches it") or "nobody knows why"
         return f"{self.name}: SURVIVED {self.worlds} worlds: {why}"
