@@ -330,6 +330,17 @@ def test_a_picture_that_cannot_be_written_is_told_before_anything_is_simulated(q
     assert not (quick.path / "new.svg").exists()
 
 
+def test_ticks_wait_that_nobody_has_had_room_for(quick: Folder) -> None:
+    """Forty minutes of every second are caught up, of which the catch-up lane takes a thousand at a time: those behind
+    them were not counted. In the ten minutes that are left two runs a second are worked on, and one of them is new."""
+    job = "name: a, schedule: {every: 1s}, misfire: {policy: all, limit: 5000}, overlap: queue, run: {command: [x]}"
+    quick.write("jobs.yaml", f"jobs: [{{{job}}}]")
+    given = ("-f", "jobs.yaml", "--from", "2027-01-04", "--for", "55m", "--outage", "+5m/40m", "--duration", "a=500ms")
+    [found] = quick.json("simulate", *given)["simulations"]
+    assert found["total"]["unfinished"] > 1_100
+    assert found["peaks"]["waiting"]["most"] == pytest.approx(2_430, abs=10)  # half a minute later they begin
+
+
 def test_what_was_stopped_is_not_drawn_as_merged(quick: Folder) -> None:
     quick.write("jobs.yaml", JOBS.replace("overlap: queue", "overlap: cancel_previous") % "skip")
     quick("simulate", "-f", "jobs.yaml", *DAY, "--duration", "hourly=2h", "--svg", "t.svg")

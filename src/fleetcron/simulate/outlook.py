@@ -54,7 +54,7 @@ class Facts:
     outages: Sequence[tuple[int, int]]
     pools: Mapping[str, str]  # by job
     ticks: Mapping[str, int]  # by job: what the schedules say, answered or not
-    undecided_ms: Sequence[int] = ()  # ticks of a downtime that lasts until the end: nobody has looked at them
+    undecided_ms: Sequence[int] = ()  # ticks of an outage that nobody has decided by the end
 
 
 ANSWERS: Final = (

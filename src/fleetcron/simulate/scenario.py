@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -177,45 +177,44 @@ def _facts(stage: Stage, scenario: Scenario, ticks: dict[str, int]) -> Facts:
     jobs = [each.seed for each in scenario.definitions]
     pools = {each.seed: each.pool for each in scenario.definitions}
     facts = Facts(jobs, scenario.from_ms, scenario.to_ms, runs, stretches, list(scenario.outages), pools, ticks)
-    down_ms = _down_ms(scenario)
-    if down_ms == scenario.to_ms:
-        return facts
-    return replace(facts, undecided_ms=stage.do(_undecided(stage, scenario, facts, down_ms)))
+    return replace(facts, undecided_ms=stage.do(_undecided(stage, scenario, facts)))
 
 
-def _down_ms(scenario: Scenario) -> int:
-    """Since when the fleet is down when the period ends: one outage may follow the other."""
-    since_ms = scenario.to_ms
-    for begin, end in sorted(scenario.outages, reverse=True):
-        if end >= since_ms:
-            since_ms = begin
-    return since_ms
-
-
-async def _undecided(stage: Stage, scenario: Scenario, facts: Facts, down_ms: int) -> list[int]:
-    """The ticks since then that have no run and no answer, of the jobs that somebody would look at."""
-    found = await stage.store.jobs.find([(each.tenant, each.name) for each in scenario.definitions])
-    tables = Tables(stage.store.almanac)
+async def _undecided(stage: Stage, scenario: Scenario, facts: Facts) -> list[int]:
+    """The ticks that have no run and no answer, of the jobs that somebody would look at: the fleet is down until the
+    end, or has not had the room yet to catch up with what an outage left."""
     left = Counter(facts.ticks)
     taken: dict[str, set[int]] = {}
     for run in facts.runs:
         left[run.job] -= 1
         taken.setdefault(run.job, set()).add(run.scheduled_for_ms)
-    after: dict[str, int] = {}
+    answered: dict[str, list[Stretch]] = {}
     for each in facts.ledger:
         left[each.job] -= each.ticks
-        after[each.job] = max(each.to_ms, after.get(each.job, 0))
+        answered.setdefault(each.job, []).append(each)
+    names = [(each.tenant, each.name) for each in scenario.definitions if left[each.seed] > 0]
+    found = await stage.store.jobs.find(names)
+    tables = Tables(stage.store.almanac)
     undecided: list[int] = []
     for standing in found.standings.values():
         job, timing = standing.job.definition.seed, standing.timing
         if standing.job.state != "active":
             continue
         timetable = await tables.built(timing, found.epoch)
-        after_ms = max(down_ms - 1, after.get(job, 0), (timing.shadow_ms or 0) - 1, standing.job.created_ms)
-        ticks = timetable.ticks_ms(after_ms, scenario.to_ms - 1)
-        mine = taken.get(job, set())
-        undecided += islice((tick for tick in ticks if tick not in mine), max(0, left[job]))
+        after_ms = max(scenario.from_ms - 1, (timing.shadow_ms or 0) - 1, standing.job.created_ms)
+        spans = [(each.from_ms, each.to_ms) for each in answered.get(job, ())]
+        ticks = _without(timetable.ticks_ms(after_ms, scenario.to_ms - 1), taken.get(job, set()), sorted(spans))
+        undecided += islice(ticks, left[job])
     return undecided
+
+
+def _without(ticks: Iterable[int], taken: Set[int], spans: Sequence[tuple[int, int]]) -> Iterator[int]:
+    at = 0
+    for tick in ticks:
+        while at < len(spans) and spans[at][1] < tick:
+            at += 1
+        if tick not in taken and (at == len(spans) or tick < spans[at][0]):
+            yield tick
 
 
 def _cut(stage: Stage, scenario: Scenario, stretch: Stretch) -> Stretch:
