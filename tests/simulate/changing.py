@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from fleetcron.store import migrations
 from fleetcron.store.statements import Statements, parse
 from tests.simulate import world
 
@@ -18,8 +17,8 @@ def text(name: str, *changes: tuple[str, str]) -> None:
 
 
 def without_index(name: str) -> None:
-    """The tables are made without a key."""
-    made = migrations.migrate
+    """The tables are made without a key, and without those that were taken from them before."""
+    made = world.migrate
 
     async def migrate(engine: Any) -> Any:
         done = await made(engine)
