@@ -89,14 +89,16 @@ class PostgresEngine:
     async def _transact(
         self, script: Callable[[], Script[T]], begin: str, deadline_s: float, settings: str = ""
     ) -> T | Unknown:
-        until = asyncio.get_running_loop().time() + deadline_s
+        loop = asyncio.get_running_loop()
+        until = loop.time() + deadline_s
         for left in reversed(range(_TRIES)):
             connection: Connection | None = None
             fresh = sent = False
             try:
                 async with asyncio.timeout_at(until):
                     connection, fresh = await self._connections.take()
-                    await connection.execute(f"{begin}{self._connector.settings_of(connection, deadline_s)}{settings}")
+                    brought = self._connector.settings_of(connection, deadline_s) + settings
+                    await connection.execute(begin + brought + self._connector.planning_of(connection, loop.time()))
                     step("store.began")
                     value = await self._run(connection, script, reading=begin.startswith(_READ))
                     step("store.commit")

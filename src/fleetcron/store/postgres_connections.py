@@ -8,6 +8,7 @@ import asyncio
 import socket
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 import asyncpg  # type: ignore[import-untyped]
 
@@ -19,6 +20,10 @@ Connection: TypeAlias = Any  # the driver brings no types
 
 _KEEPALIVE_AFTER_S: Final = 30
 _FAREWELL_S: Final = 1.0
+# A plan is kept as long as the connection, or until somebody analyses a table of it. What was planned while the queue
+# was empty joins the whole of it with a batch, and a moment later it holds 100,000 runs: a claim took 30 ms instead of
+# one, for a minute and more. (Planning everything anew at every call would take longer than what is planned.)
+_PLANS_S: Final = 5.0
 
 
 class Connector:
@@ -28,6 +33,7 @@ class Connector:
         self.url = url
         self.deadline_s = deadline_s
         self._was_let_in = False
+        self._planned_s: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
         deadline_ms = int(deadline_s * 1000)
         # The server gives up before we do, so that an overloaded server is told from a broken network.
         self._settings = {
@@ -41,9 +47,7 @@ class Connector:
             "tcp_keepalives_count": "3",
             # The planner takes a batch (JSON) for 100 rows; if probes were dear, it would read whole tables instead.
             "random_page_cost": "1.1",
-            # A plan is kept as long as the connection, and a queue that was empty when it was made holds 100,000 runs a
-            # moment later, before anybody has analysed it: with whole tables read, a claim took 30 ms instead of one.
-            "enable_seqscan": "off",
+            "enable_seqscan": "off",  # nobody has analysed yet what came a moment ago: it looks small, and is not
             "jit": "off",  # where nothing else is possible that looks dear, and compiling takes longer than reading
         }
 
@@ -58,6 +62,13 @@ class Connector:
         if connection.get_server_version() >= (17,):
             settings["transaction_timeout"] = str(int(timeout_s * 2000))
         return "".join(f"; SET LOCAL {name} = {value}" for name, value in settings.items())
+
+    def planning_of(self, connection: Connection, now_s: float) -> str:
+        """What a transaction brings along, too, if the plans of its connection are old: they are made anew."""
+        if self.url.pooled or now_s - self._planned_s.setdefault(connection, now_s) < _PLANS_S:
+            return ""  # behind a pooler no plan is kept
+        self._planned_s[connection] = now_s
+        return "; DISCARD PLANS"
 
     async def connect(self) -> Connection:
         """A new connection, or the reason why there is none. A server that has let us in before and does not now (a
