@@ -2,10 +2,12 @@
 -- that of its job when it was claimed: after an edit of pool and concurrency key two claims meet neither at a lock nor at
 -- a key, and neither sees what the other has not committed.
 
+-- Nobody who is at work with the code before this may hold another two in between.
+LOCK TABLE leases IN SHARE ROW EXCLUSIVE MODE;
+
 -- Two that are held already, as the code before this allowed: both go on, and only the first one keeps the key.
 UPDATE leases SET claim_key = NULL
-WHERE claim_key IS NOT NULL AND overlap <> 'allow' AND EXISTS (
-    SELECT 1 FROM leases AS f
-    WHERE f.job_id = leases.job_id AND f.claim_key IS NOT NULL AND f.overlap <> 'allow' AND f.run_id < leases.run_id);
+WHERE claim_key IS NOT NULL AND overlap <> 'allow' AND run_id NOT IN (
+    SELECT min(f.run_id) FROM leases AS f WHERE f.claim_key IS NOT NULL AND f.overlap <> 'allow' GROUP BY f.job_id);
 
 CREATE UNIQUE INDEX leases_one_of_job ON leases (job_id) WHERE claim_key IS NOT NULL AND overlap <> 'allow';

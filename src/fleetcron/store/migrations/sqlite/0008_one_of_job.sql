@@ -4,8 +4,7 @@
 
 -- Two that are held already, as the code before this allowed: both go on, and only the first one keeps the key.
 UPDATE leases SET claim_key = NULL
-WHERE claim_key IS NOT NULL AND overlap <> 'allow' AND EXISTS (
-    SELECT 1 FROM leases AS f
-    WHERE f.job_id = leases.job_id AND f.claim_key IS NOT NULL AND f.overlap <> 'allow' AND f.run_id < leases.run_id);
+WHERE claim_key IS NOT NULL AND overlap <> 'allow' AND run_id NOT IN (
+    SELECT min(f.run_id) FROM leases AS f WHERE f.claim_key IS NOT NULL AND f.overlap <> 'allow' GROUP BY f.job_id);
 
 CREATE UNIQUE INDEX leases_one_of_job ON leases (job_id) WHERE claim_key IS NOT NULL AND overlap <> 'allow';
