@@ -9,7 +9,7 @@ from fleetcron.model.rules import EveryEntry, MisfireRule
 from fleetcron.model.target import PythonTarget
 from fleetcron.simulate.changes import changed
 from fleetcron.simulate.durations import Durations, Lasting, matches
-from fleetcron.simulate.outlook import Facts, Figures, RunFact, Stretch, Work, levels, outlook, peak, running
+from fleetcron.simulate.outlook import Facts, Figures, RunFact, Stretch, Work, levels, outlook, peak
 
 BOOM = Failed(Fault("boom"))
 
@@ -53,19 +53,6 @@ def test_what_ends_as_another_begins_is_not_two_at_a_time() -> None:
     assert peak([(0, 10), (10, 20)]).most == 1
     assert levels([(0, 10), (5, 20)]) == [(0, 1), (5, 2), (10, 1), (20, 0)]
     assert levels([(5, 5)]) == []
-
-
-@pytest.mark.parametrize(
-    ("lasted_s", "early_ms", "most"),
-    [(0.5, 9, 1), (0.5, 15, 2), (420, 11, 1), (420, 60, 1), (36_000, 90, 1), (36_000, 150, 2)],
-)
-def test_a_slot_is_not_taken_twice_because_a_worker_has_guessed_the_time(
-    lasted_s: float, early_ms: int, most: int
-) -> None:
-    """The next one is written down as begun before the end of the one before: the less was heard, the more."""
-    end = round(lasted_s * 1000)
-    runs = [run("t/a", 0, "succeeded", (0, end)), run("t/a", 1, "succeeded", (end - early_ms, end + 1_000))]
-    assert peak(running(runs, end + 2_000)).most == most
 
 
 def test_where_durations_come_from() -> None:

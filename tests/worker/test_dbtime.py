@@ -62,6 +62,15 @@ def test_a_slower_clock_is_waited_for() -> None:
         assert time.surely_ms(at_s) <= at_s * 1000 * (1 - 0.0001)
 
 
+def test_a_faster_clock_is_reckoned_with_and_the_guess_leans_to_neither_side() -> None:
+    """Who has heard nothing for ten minutes guessed 60 ms too early: the next run began before the end of this one."""
+    time = DatabaseTime()
+    time.read(Reading(1_000_000_000, 10.0, 10.0))
+    for silent_s in (0.5, 60.0, 600.0):
+        assert time.at_most_ms(10.0 + silent_s) >= 1_000_000 + silent_s * 1000 * (1 + 0.0001)
+        assert time.guess_ms(10.0 + silent_s) == 1_000_000 + silent_s * 1000
+
+
 def test_one_exact_reading_is_enough() -> None:
     """The bounds are as narrow as the statement was short, and widen with time: clocks drift apart."""
     time = DatabaseTime()

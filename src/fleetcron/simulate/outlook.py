@@ -143,13 +143,7 @@ def running(runs: Iterable[RunFact], end_ms: int) -> list[tuple[int, int]]:
     """When attempts were worked on. Whoever takes the slot of another may be written down as if it had begun a moment
     before that one's end: they were not there together."""
     spans = [(work.from_ms, work.to_ms or end_ms) for run in runs for work in run.works]
-    return [(begin, max(end - _blur_ms(end - begin), min(begin + 1, end))) for begin, end in spans]
-
-
-def _blur_ms(lasted_ms: int) -> int:
-    """A worker guesses the time of the database, and hears it when it claims. While it works it may hear nothing, and
-    then errs by a ten thousandth of that time; but it asks every ten minutes."""
-    return min(_MOST_BLUR_MS, _BLUR_MS + lasted_ms // 5_000)
+    return [(begin, max(end - _BLUR_MS, min(begin + 1, end))) for begin, end in spans]
 
 
 def waiting(facts: Facts) -> list[tuple[int, int]]:
@@ -163,7 +157,6 @@ def waiting(facts: Facts) -> list[tuple[int, int]]:
 
 
 _BLUR_MS: Final = 10
-_MOST_BLUR_MS: Final = 100
 _NOTICED_MS: Final = 100  # below this nobody would call it waiting
 
 

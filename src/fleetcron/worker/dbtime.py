@@ -45,7 +45,7 @@ class DatabaseTime:
         return self._low_ms + at_s * 1000 - max(0.0, at_s - self._at_s) * _DRIFT * 1000
 
     def at_most_ms(self, at_s: float) -> float:
-        return self._high_ms + at_s * 1000
+        return self._high_ms + at_s * 1000 + max(0.0, at_s - self._at_s) * _DRIFT * 1000
 
     def slack_ms(self, at_s: float) -> float:
         """How much a start at this moment would come later than it could, at most."""
