@@ -46,6 +46,22 @@ def environment(**more: str) -> dict[str, str]:
     return {**ours, "PYTHONPATH": paths, "PYTHONWARNINGS": "error", **more}
 
 
+STUBBORN = """
+import asyncio
+from fleetcron import Fleetcron
+
+app = Fleetcron("sqlite:///fleetcron.db")
+
+@app.job(every="1s", timeout="1s", retry={"max_attempts": 1})
+async def stubborn():
+    while True:
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            print("goes on", flush=True)
+"""
+
+
 def python(folder: Path, *words: str, code: int = 0) -> str:
     done = subprocess.run(
         [sys.executable, *words], cwd=folder, env=environment(), capture_output=True, text=True, check=False
@@ -169,3 +185,23 @@ def test_the_settings_of_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def a_job() -> None:
     pass
+
+
+def test_a_coroutine_that_swallows_what_cancels_it_does_not_keep_the_process(tmp_path: Path) -> None:
+    """With isolation inline it is in this process, and asyncio would wait for it for ever."""
+    (tmp_path / "jobs.py").write_text(STUBBORN + RUN)
+    process = subprocess.Popen(
+        [sys.executable, "jobs.py"],
+        cwd=tmp_path,
+        env=environment(FLEETCRON_EXECUTOR__ISOLATION="inline", FLEETCRON_EXECUTOR__GRACE="0.2"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    node = Serving(process)
+    try:
+        node.until("goes on")
+        node.until("dead: timeout")  # given up
+        node.stop()
+    finally:
+        node.end()

@@ -14,6 +14,7 @@ from fleetcron.app.application import Fleetcron
 from fleetcron.app.importable import MAIN, import_name, main_file
 from fleetcron.config import Config, load
 from fleetcron.config.sources import FILE_VARIABLE
+from fleetcron.ending import run_to_the_end
 from fleetcron.errors import ConfigError, Mistake, RefusedError
 from fleetcron.model.definition import Definition
 from fleetcron.model.target import PythonTarget
@@ -32,7 +33,7 @@ def run(app: Fleetcron) -> None:
     config = prepared(app)
     _log(config)
     with forbidden("while app.run() is at work"):
-        asyncio.run(_serve(app, config))
+        run_to_the_end(_serve(app, config))
 
 
 def prepared(app: Fleetcron) -> Config:

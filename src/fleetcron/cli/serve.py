@@ -25,6 +25,7 @@ from fleetcron.cli.serving import served
 from fleetcron.cli.tables import numbered
 from fleetcron.config import Config
 from fleetcron.config.kinds import masked
+from fleetcron.ending import run_to_the_end
 from fleetcron.errors import StoreUnavailable
 from fleetcron.executors.refusals import refusals
 from fleetcron.model.shard import ANYWHERE
@@ -146,8 +147,7 @@ def _run(
         config = fitted(config, app.definitions())
     set_up(config.node)
     wait = not no_wait and sqlite_path(config.store.url) is None
-    with asyncio.Runner(loop_factory=_fastest() if config.node.roles == ("api",) else None) as runner:
-        runner.run(_serve(config, loaded, app, wait=wait))
+    run_to_the_end(_serve(config, loaded, app, wait=wait), _fastest() if config.node.roles == ("api",) else None)
 
 
 def _with_roles(config: Config, *, no_api: bool) -> Config:
