@@ -264,6 +264,7 @@ def test_a_snooze_into_the_past_is_a_mistake(seconds: float) -> None:
 def test_a_retry_takes_seconds(after: Any) -> None:
     with pytest.raises(ValueError, match=r"it takes a number of seconds above 0, such as after=60"):
         Retry("not yet", after=after)
+    assert Retry("much later", after=1e18).after == 1e9
     told = raised(Retry("not yet", after=Decimal("1.5")))  # type: ignore[arg-type]
     assert isinstance(told, Failed)
     assert (told.retry_after_ms, told.is_exact) == (1_500, True)

@@ -300,12 +300,55 @@ def test_a_picture_that_needs_nothing_else(quick: Folder) -> None:
 
 
 def test_one_slot_is_never_two(quick: Folder) -> None:
-    """After seven minutes of silence a worker tells an end 11 ms late, and the next one has begun by then."""
+    """Nor does a worker that has heard nothing for seven minutes tell an end late, or a start early."""
     more = "schedule: {cron: '*/5 * * * *'}, run: {command: [x]}, overlap: queue"
     quick.write("one.yaml", f"jobs: [{{name: q, {more}}}, {{name: r, {more}}}]")
     given = ("--from", "2027-01-01", "--for", "2h", "--duration", "*=7m", "--slots", "default=1")
     [found] = quick.json("simulate", "-f", "one.yaml", *given)["simulations"]
     assert found["peaks"]["running"]["most"] == 1
+
+
+def test_nothing_runs_in_an_outage(quick: Folder) -> None:
+    """What was killed is lost from its first instant on, not from the end of the lease that it left."""
+    quick.write("a.yaml", "jobs: [{name: a, schedule: {cron: '* * * * *'}, run: {command: [x]}, overlap: allow}]")
+    given = ("--from", "2027-01-04", "--for", "30m", "--slots", "default=2", "--duration", "*=5m", "--svg", "a.svg")
+    [found] = quick.json("simulate", "-f", "a.yaml", *given, "--outage", "+10m30s/1m")["simulations"]
+    assert found["peaks"]["running"]["most"] == found["peaks"]["pools"]["default"]["most"] == 2
+    lost = re.findall(r" lost, ([\d.]+) s", (quick.path / "a.svg").read_text())
+    assert lost  # both of 00:06, or so
+    assert max(map(float, lost)) <= 300
+    quick.write("b.yaml", "jobs: [{name: b, schedule: {cron: '0 * * * *'}, run: {command: [x]}}]")
+    given = ("--from", "2027-01-04", "--for", "1h", "--duration", "*=12m", "--svg", "b.svg")
+    [found] = quick.json("simulate", "-f", "b.yaml", *given, "--outage", "+10m/50m")["simulations"]
+    assert figures({"simulations": [found]}, "default/b")["unfinished"] == 1
+    assert " lost, 600 s<" in (quick.path / "b.svg").read_text()  # nobody has noticed by the end
+
+
+def test_the_first_run_after_an_outage_does_not_begin_in_it(quick: Folder) -> None:
+    more = "run: {command: [x]}, misfire: all"
+    jobs = (
+        f"{{name: a, schedule: {{cron: '0 * * * *'}}, {more}}}, {{name: b, schedule: {{cron: '10 * * * *'}}, {more}}}"
+    )
+    quick.write("two.yaml", f"jobs: [{jobs}]")
+    given = ("--from", "2027-01-04", "--for", "1h", "--duration", "*=12m", "--slots", "default=1")
+    found = quick.json("simulate", "-f", "two.yaml", *given, "--outage", "+5m/10m")
+    assert figures(found, "default/b")["late_ms"]["max"] >= 5 * 60_000
+    assert found["simulations"][0]["peaks"]["running"]["most"] == 1
+
+
+@pytest.mark.parametrize(
+    ("period", "hint"),
+    [
+        (("--from", "1970-01-01", "--for", "30m"), "1970-01-02"),
+        (("--from", "0001-01-01", "--for", "30m"), "1970-01-02"),
+        (("--from", "9999-12-31T23:30:00Z", "--for", "1h"), "9999-12-30"),
+    ],
+)
+def test_a_period_that_nobody_can_simulate(quick: Folder, period: tuple[str, ...], hint: str) -> None:
+    quick.write("jobs.yaml", JOBS % "skip")
+    told = quick("simulate", "-f", "jobs.yaml", *period, code=2).stderr
+    assert hint in told
+    assert "Traceback" not in told
 
 
 def test_years_in_a_picture_are_told_apart() -> None:
@@ -358,6 +401,8 @@ def test_what_was_stopped_is_not_drawn_as_merged(quick: Folder) -> None:
     [
         (("--outage", "yesterday"), "is not FROM/TO"),
         (("--outage", "+9h/+2h"), "ends before it begins"),
+        (("--outage", "+9h/0s"), "has no length"),
+        (("--outage", "+9h/-5m"), "has no length"),
         (("--outage", "+9h/9h"), "it goes on after the period's end"),
         (("--outage", "+13h/1h"), "it lies outside the period"),
         (("--outage", "2027-01-03/1h"), "it lies outside the period"),

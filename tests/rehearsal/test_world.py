@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,51 @@ def test_an_outage_beyond_the_window_is_missed_and_why_says_so() -> None:
         assert w.ledger("hourly") == ["02:00 to 04:00 missed"]
         assert "older than the misfire window" in w.why("hourly", "02:00")
         assert w.why("hourly", "05:00").startswith("succeeded")
+
+
+def test_why_of_a_tick_of_which_nothing_is_written() -> None:
+    """As the command says it."""
+    with world(yaml(job("hourly", 'cron: "0 * * * *"'))) as w:
+        w.run_until("00:30")
+        w.pause("hourly", on_resume="all")
+        w.run_until("05:30")
+        assert w.why("hourly", "2027-01-04 02:00").startswith("the job is paused: what becomes of this tick is decided")
+        assert "is no tick of default/hourly; the nearest are" in w.why("hourly", "2027-01-04 02:17")
+        w.resume("hourly")
+        w.outage("05:40", "09:00")
+        w.run_until("08:30")
+        assert w.why("hourly", "2027-01-04 08:00").startswith("not planned yet, though it is due")
+        assert w.why("hourly", "2027-01-04 23:00").startswith("not planned yet: a scheduler makes its run")
+
+
+def test_who_is_queued_begins_when_the_one_before_has_ended() -> None:
+    """To the millisecond, also when a worker has heard nothing from its database for a quarter of an hour."""
+    with world(yaml(job("slow", 'cron: "*/10 * * * *"', "overlap: queue", "timeout: 1h"))) as w:
+        w.handler("slow", seconds="15m")
+        w.run_until("06:00")
+        over = [run for run in w.runs("slow") if run.finished is not None]
+        assert len(over) == 24  # the last one at this very instant
+        assert all(b.started and a.finished and b.started >= a.finished for a, b in pairwise(over))
+
+
+def test_nobody_begins_in_an_outage() -> None:
+    with world(yaml(job("often", 'cron: "* * * * *"', "overlap: queue", "misfire: all")), slots=1) as w:
+        w.handler("often", seconds="50s")
+        w.outage("01:01", "01:20")
+        w.run_until("02:00")
+        tries = sorted((each.started, each.finished) for run in w.runs("often") for each in run.tries if each.finished)
+        begun = [begin.strftime("%H:%M") for begin, _ in tries]
+        assert not [each for each in begun if "01:01" <= each < "01:20"]
+        assert "01:20" in begun
+
+
+@pytest.mark.parametrize("start", ["1960-01-01 00:00", "9999-12-31 12:00"])
+def test_a_time_that_nobody_can_play(start: str) -> None:
+    with pytest.raises(RefusedError, match=r"from 1970-01-02T00:00:00Z to 9999-12-30T00:00:00Z"):
+        world(yaml(job("a", 'cron: "0 * * * *"')), start=start)
+    last = world(yaml(job("a", 'cron: "0 * * * *"')), start="9999-12-29 23:00")
+    with last, pytest.raises(RefusedError, match="9999-12-30"):
+        last.run_for("2h")
 
 
 def test_a_time_of_day_asks_why_about_the_latest_day() -> None:

@@ -29,6 +29,7 @@ WRONG = {
     "too short": (("--database", "sqlite:///jobs.db", "--for", "10ms"), "1s to 24h"),
     "no nodes": (("--database", "sqlite:///jobs.db", "--nodes", "0"), "--nodes"),
     "no rate": (("--database", "sqlite:///jobs.db", "--rate", "0"), "--rate"),
+    "a rate that is no number": (("--database", "sqlite:///jobs.db", "--rate", "nan"), "--rate"),
     "somebody's schema": (("--database", "postgresql://u:secret@h/n?schema=fleetcron"), "names the schema fleetcron"),
 }
 

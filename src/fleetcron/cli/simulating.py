@@ -27,6 +27,7 @@ _DAY_MS = 86_400_000
 _LONGEST_MS = 3660 * _DAY_MS
 _SHOWN = 5  # of jobs in a note
 _DIGITS = 9  # more are not even read
+_NO_LENGTH = re.compile(r"0+[smhd]?|-.*")  # 0s, -5m
 _AT_ONCE = re.compile(r"\+0+[smhd]?")  # +0s, which is no length
 
 
@@ -229,6 +230,8 @@ def _period(asked: Asked) -> tuple[int, int]:
         from_ms = now_ms - _DAY_MS if asked.past else now_ms
     if asked.until is not None and asked.length is not None:
         refuse("--for", "--to says where the period ends already", "keep one of them")
+    if asked.past and from_ms > now_ms:
+        refuse("--from", "the past ends now", "leave --past out for what is to come")
     until_ms = instant_ms(asked.until, "--to")
     if asked.length is not None:
         until_ms = from_ms + _length(asked.length, "--for")
@@ -255,9 +258,10 @@ def _outage(text: str, from_ms: int) -> tuple[int, int]:
         if end.strip().startswith("+"):
             ends_ms += from_ms - begins_ms
     except ScheduleError:
-        ends_ms = _moment(end.strip(), from_ms)
+        ends_ms = begins_ms if _NO_LENGTH.fullmatch(end.strip()) else _moment(end.strip(), from_ms)
     if ends_ms <= begins_ms:
-        refuse("--outage", f"'{text}' ends before it begins", None)
+        wrong = "has no length" if ends_ms == begins_ms else "ends before it begins"
+        refuse("--outage", f"'{text}' {wrong}", "FROM/2h is two hours long")
     return begins_ms, ends_ms
 
 

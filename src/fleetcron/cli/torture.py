@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from fleetcron.cli.ranges import FloatRange
 from fleetcron.cli.tables import numbered
 from fleetcron.cli.torture_report import Silent, Spoken, Terminal, print_result
 from fleetcron.cli.when import json_option, print_json
@@ -38,7 +39,7 @@ def _length(_context: click.Context, _option: click.Parameter, value: str) -> fl
     try:
         ms = duration_ms(value, "--for")
     except ScheduleError as error:
-        raise click.BadParameter(f"{value!r} is not a duration; {error.hint}") from None
+        raise click.BadParameter(f"{value!r} is not a duration of 1s to 24h; {error.hint}") from None
     if not _LEAST_MS <= ms <= _MOST_MS:
         raise click.BadParameter("a torture takes 1s to 24h")
     return ms / 1000
@@ -71,7 +72,7 @@ def _kinds(_context: click.Context, _option: click.Parameter, value: str | None)
     help="How long the nodes are hurt.",
 )
 @click.option("--nodes", default=3, show_default=True, type=click.IntRange(1, 50), help="How many nodes.")
-@click.option("--rate", default=0.5, show_default=True, type=click.FloatRange(0.01, 20), help="Faults a second.")
+@click.option("--rate", default=0.5, show_default=True, type=FloatRange(0.01, 20), help="Faults a second.")
 @click.option(
     "--faults",
     "kinds",

@@ -18,6 +18,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
+from fleetcron.cli.ranges import FloatRange
 from fleetcron.cli.when import json_text
 from fleetcron.client.errors import Unavailable
 from fleetcron.clock import utc_now
@@ -27,7 +28,7 @@ from fleetcron.times.instants import iso
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 SECONDS: Final = 2.0
-INTERVAL: Final = click.FloatRange(0.1, 3600)
+INTERVAL: Final = FloatRange(0.1, 3600)
 _ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[?7l"  # another screen, no cursor, and lines that are cut and not wrapped
 _LEAVE: Final = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"

@@ -33,9 +33,9 @@ def _seconds(after: float) -> float:
         seconds = float(after)
     except (TypeError, ValueError, OverflowError):
         seconds = math.nan
-    if not 0 < seconds < 1e12:  # what is longer than a week is a week
+    if not 0 < seconds < math.inf:
         raise ValueError(f"Retry(after={after!r}): it takes a number of seconds above 0, such as after=60")
-    return seconds
+    return min(seconds, 1e9)  # what is longer than a week is a week
 
 
 class Snooze(Exception):

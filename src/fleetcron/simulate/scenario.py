@@ -19,7 +19,7 @@ from fleetcron.scheduler.tables import Tables, build
 from fleetcron.simulate.durations import BY_OVERLAP, Durations, Stopping
 from fleetcron.simulate.outlook import Facts, RunFact, Stretch, Work
 from fleetcron.simulate.rehearsed import Cast, EndsAs
-from fleetcron.simulate.stage import POOL_SLOTS, Stage
+from fleetcron.simulate.stage import POOL_SLOTS, Stage, refuse_beyond
 from fleetcron.store.history import LedgerLine, Span
 from fleetcron.times.instants import to_ms
 
@@ -73,6 +73,7 @@ class Scenario:
 
 def rehearse(scenario: Scenario, progress: Progress = lambda _: None) -> Facts:
     """A RefusedError if there would be too much to do, or a job cannot be."""
+    refuse_beyond(scenario.from_ms, scenario.to_ms)
     stage = Stage(
         Cast(_player(scenario.durations), patience_s=_PATIENCE_S),
         scenario.from_ms,
@@ -166,7 +167,7 @@ async def _count(stage: Stage, jobs: Sequence[Definition], from_ms: int, to_ms: 
 def _facts(stage: Stage, scenario: Scenario, ticks: dict[str, int]) -> Facts:
     """What a job is told when it is made, of an instant that has passed then, is not of the period."""
     lines = [line for line in _lines(stage) if scenario.from_ms <= line.run.scheduled_for_ms < scenario.to_ms]
-    runs = [_until(scenario.to_ms, _run(stage, line)) for line in lines]
+    runs = [_until(scenario.to_ms, _killed(scenario.outages, _run(stage, line))) for line in lines]
     stretches = [
         Stretch(f"{each.tenant}/{each.name}", each.answer.from_ms, each.answer.to_ms, each.answer.ticks,
                 each.answer.answer, each.answer.reason)
@@ -262,6 +263,18 @@ def _run(stage: Stage, line: RunLine) -> RunFact:
         finished_ms=run.finished_ms,
         works=works,
     )
+
+
+def _killed(outages: Sequence[tuple[int, int]], run: RunFact) -> RunFact:
+    """An outage ends every attempt as it begins, though it is noticed and written down later."""
+    return replace(run, works=[_killed_work(outages, each) for each in run.works])
+
+
+def _killed_work(outages: Sequence[tuple[int, int]], work: Work) -> Work:
+    for begin_ms, _ in sorted(outages):
+        if work.from_ms < begin_ms and (work.to_ms is None or begin_ms < work.to_ms):
+            return Work(work.from_ms, begin_ms, "lost")
+    return work
 
 
 def _until(to_ms: int, run: RunFact) -> RunFact:

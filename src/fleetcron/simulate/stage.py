@@ -27,6 +27,7 @@ from fleetcron.simulate.rehearsed import Cast
 from fleetcron.simulate.virtual import VirtualLoop
 from fleetcron.store.migrations import migrate
 from fleetcron.store.store import Store
+from fleetcron.times.instants import LAST_MS, from_ms, iso
 
 T = TypeVar("T")
 
@@ -37,6 +38,9 @@ _MOMENT_MS: Final = 200  # in which what is due now, and takes no time, is done
 _BEFORE_MS: Final = 1_100  # a worker claims a second ahead: an outage takes nothing of its first instant along
 _PATIENCE_S: Final = 120
 _UNWINDING: Final = 20  # awaits in the clean-up of one coroutine
+# Names that begin with the time have no place for what is before 1970, and the days around an instant must exist.
+_FIRST_MS: Final = 86_400_000
+_LAST_MS: Final = LAST_MS - 2 * 86_400_000 + 1
 
 
 class _Loop(VirtualLoop):
@@ -88,6 +92,12 @@ def _end(work: Any) -> None:
             return
 
 
+def refuse_beyond(*instants_ms: int) -> None:
+    if not all(_FIRST_MS <= ms <= _LAST_MS for ms in instants_ms):
+        first, last = (iso(from_ms(ms)) for ms in (_FIRST_MS, _LAST_MS))
+        raise RefusedError(f"time can be played from {first} to {last}")
+
+
 class Stage:
     """`slots` by pool, for each of the workers; `shared` are slots of all of them together, dealt out evenly. It is
     `start_ms`; its time begins a moment before (creation.py)."""
@@ -102,6 +112,7 @@ class Stage:
         workers: int = 1,
         seed: int = 0,
     ) -> None:
+        refuse_beyond(start_ms)
         self.cast = cast
         self.now_ms = start_ms
         begin_ms = self._begin_ms = start_ms - BEFORE_MS
@@ -199,6 +210,7 @@ class Stage:
 
     def move_to(self, to_ms: int) -> None:
         """Time passes. A fault of our own that ended a node is raised: nothing after it would mean anything."""
+        refuse_beyond(to_ms)
         while self._outages and self._outages[0][0] <= to_ms:
             began_ms, ends_ms = self._outages[0]
             if not self._is_down:

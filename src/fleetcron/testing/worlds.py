@@ -27,6 +27,7 @@ from fleetcron.times import zones
 from fleetcron.times.instants import LAST_MS
 from fleetcron.times.preview import local_time
 from fleetcron.times.zone import Zone
+from fleetcron.views.why import of_tick
 
 T = TypeVar("T")
 Misfire: TypeAlias = Literal["skip", "latest", "all"]
@@ -214,7 +215,8 @@ class World:
             return f"{answer.ledger.answer.answer}: {WORDS[answer.ledger.answer.reason]}"
         if answer.gap is not None:
             return f"not decided yet: it lies in a gap ({answer.gap[2]})"
-        return f"nothing is known of {shown(tick_ms, zone)}: it is no tick of {what}, or it is still to come"
+        said = self._stage.do(of_tick(self._stage.store, *self._split(what), tick_ms))
+        return f"nothing is known of {shown(tick_ms, zone)}" if said is None else said[0]
 
     # -- inside
 
