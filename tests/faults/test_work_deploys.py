@@ -58,7 +58,7 @@ def test_a_worker_leaves_while_it_imports(sqlite_siege: Siege) -> None:
 
 
 @rarely(POSTGRES)
-def test_what_is_longer_than_the_drain_is_tried_again_at_once(siege: Siege) -> None:
+def test_what_is_longer_than_the_drain_is_tried_again_in_a_moment(siege: Siege) -> None:
     """It is asked, ended and told as lost; whoever lives takes it without waiting for a lease."""
     long = once(job("long", "blocks", 30))
 

@@ -119,7 +119,7 @@ class End(Asked):
     run_id: Positive
     attempt: Number
     outcome: Literal["succeeded", "failed", "timed_out", "cancelled", "snoozed", "stopped"] = Field(
-        description="stopped: because the worker was asked to leave; it is tried again at once and costs nothing"
+        description="stopped: because the worker was asked to leave; it is tried again a second later and costs nothing"
     )
     duration_ms: int = Field(ge=0, le=2**53)
     result: Any = Field(default=None, description="JSON, 64 KiB at most")

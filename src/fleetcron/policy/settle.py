@@ -8,7 +8,8 @@ from fleetcron.model.states import RunState
 from fleetcron.model.transition import Budget, Transition
 from fleetcron.policy import retry
 
-# A handler may ask for anything, also for nonsense. Never at once: that would be a loop; and within a week.
+# A handler may ask for anything, also for nonsense. Never at once: that would be a loop; and within a week. A worker
+# that says of whatever it gets that it was stopped asks for nonsense, too.
 SHORTEST_ASKED_S: Final = 1.0
 LONGEST_ASKED_S: Final = 7 * 86_400.0
 
@@ -53,7 +54,7 @@ def _become(
         case Snoozed(seconds):  # costs no failure
             return Transition(RunState.RETRYING, budget, max(scheduled_for_ms, now_ms + _bounded_ms(seconds)))
         case Lost(error) if outcome.is_orderly:  # however often somebody deploys: it costs nothing
-            return Transition(RunState.RETRYING, budget, max(scheduled_for_ms, now_ms), error)
+            return Transition(RunState.RETRYING, budget, max(scheduled_for_ms, now_ms + _bounded_ms(0)), error)
         case Lost(error):  # nobody's fault: its own budget, and no waiting
             spent = Budget(budget.failures, budget.losses + 1)
             if spent.losses >= rule.max_losses:
