@@ -1,5 +1,5 @@
-"""Checks of the conformance suite about runs that people cancel, or cancel and replay, ahead of their time: they stand,
-and what is changed around them begins at once all the same."""
+"""Checks of the conformance suite about runs that stand although they are later than a change. What people cancel, or
+cancel and replay, ahead of its time delays nothing; what was claimed a moment early does, whatever became of it."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fleetcron.model.calendar import CalendarDocument
 from fleetcron.model.definition import Definition
+from fleetcron.model.outcome import Fault, Lost
 from fleetcron.model.rules import CalendarUse, EveryEntry, MisfireRule
 from fleetcron.model.target import CommandTarget
 from fleetcron.scheduler.gaps import fill_gaps
@@ -144,6 +145,31 @@ async def new_tables_begin_at_once(f: Floor) -> None:
     await plan(f, 5)
     assert await runs(f, "other") == dict.fromkeys((1, 2, 4, 5), "planned")
     assert await runs(f, "cancelled") == dict.fromkeys((1, 2, 4, 5), "planned") | {3: "cancelled"}
+
+
+@check
+async def a_change_begins_after_what_was_claimed_early_and_lost(f: Floor) -> None:
+    """Half a second before its instant it is on its way again, with an attempt behind it: no forecast to withdraw."""
+    await f.desk.put_calendar(freeze())
+    names = ("paused", "edited", "of-tables")
+    for name in names:
+        await f.define(name, schedule=(EveryEntry(MINUTE, 0),), calendars=(CalendarUse("freeze"),))
+    await plan(f, 5)
+    await at(f, 0.99)
+    await f.join("worker")
+    await f.queue()
+    for run in await f.claim("worker"):
+        await f.end("worker", run, Lost(Fault("worker_died", "it died")))
+    await f.desk.pause("default", "paused")
+    await f.desk.edit(minutely("edited", schedule=(EveryEntry(2 * MINUTE, 0),)))
+    await f.desk.put_calendar(freeze(1, 3))
+    await plan(f, 5)
+    assert [await updated_ms(f, name) for name in names[:2]] == [NOW + MINUTE] * 2
+    assert [await runs(f, name) for name in names] == [
+        {1: "retrying"},
+        {1: "retrying", 2: "planned", 4: "planned"},
+        {1: "retrying"} | dict.fromkeys((2, 4, 5), "planned"),
+    ]
 
 
 @check

@@ -18,7 +18,8 @@ CODES: Final[Mapping[str, str]] = {
     "host_died": "the process that ran the function ended: a crash, os._exit, or out of memory",
     "host_replaced": "another function in the same process did not stop and had to be killed, and this one with it",
     "host_start_failed": "the process that runs functions could not be started",
-    "worker_stopped": "the worker was stopped before the attempt had ended; this costs neither a failure nor a loss",
+    "worker_stopped": "the worker was stopped before the attempt had ended; this costs neither a failure nor a loss, "
+    "and it is tried again a second later",
     "overdue": "the worker stood still longer than its lease, and everything that it had started was killed",
     "exit_N": "the command ended with the exit code N",
     "signal_N": "the command was ended by the signal N",

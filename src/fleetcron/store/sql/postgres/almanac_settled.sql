@@ -16,7 +16,7 @@ FROM (
     SELECT max(r.scheduled_for_ms) AS ms
     FROM ahead AS a
     JOIN runs AS r ON r.job_id = a.job_id AND r.scheduled_for_ms > :now_ms AND r.kind <> 'manual'
-    WHERE r.state <> 'cancelled' AND r.round = 0 AND NOT (r.lane = 'live' AND r.state = 'planned' AND EXISTS (
+    WHERE r.state <> 'cancelled' AND r.round = 0 AND NOT (r.lane = 'live' AND r.state = 'planned' AND r.attempt = 0 AND EXISTS (
         SELECT 1 FROM upcoming AS u WHERE u.run_after_ms = r.run_after_ms AND u.run_id = r.run_id))
     UNION ALL
     SELECT max((SELECT l.to_ms FROM ledger AS l WHERE l.job_id = a.job_id ORDER BY l.from_ms DESC LIMIT 1)) AS ms
