@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -38,14 +40,6 @@ RUN = """
 if __name__ == "__main__":
     app.run()
 """
-
-
-def environment(**more: str) -> dict[str, str]:
-    ours = {key: value for key, value in os.environ.items() if not key.startswith(("FLEETCRON_", "DATABASE_URL"))}
-    paths = os.pathsep.join([str(ROOT), ours.get("PYTHONPATH", "")])
-    return {**ours, "PYTHONPATH": paths, "PYTHONWARNINGS": "error", **more}
-
-
 STUBBORN = """
 import asyncio
 from fleetcron import Fleetcron
@@ -60,6 +54,29 @@ async def stubborn():
         except asyncio.CancelledError:
             print("goes on", flush=True)
 """
+
+
+def environment(**more: str) -> dict[str, str]:
+    ours = {key: value for key, value in os.environ.items() if not key.startswith(("FLEETCRON_", "DATABASE_URL"))}
+    paths = os.pathsep.join([str(ROOT), ours.get("PYTHONPATH", "")])
+    return {**ours, "PYTHONPATH": paths, "PYTHONWARNINGS": "error", **more}
+
+
+@contextmanager
+def started(folder: Path, script: str, **more: str) -> Iterator[Serving]:
+    process = subprocess.Popen(
+        [sys.executable, script],
+        cwd=folder,
+        env=environment(**more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    node = Serving(process)
+    try:
+        yield node
+    finally:
+        node.end()
 
 
 def python(folder: Path, *words: str, code: int = 0) -> str:
@@ -137,25 +154,14 @@ def test_what_was_typed_at_a_prompt(tmp_path: Path) -> None:
 def test_run_syncs_plans_and_works_until_it_is_stopped(tmp_path: Path, quick: Folder, number: signal.Signals) -> None:
     (tmp_path / "away").mkdir()
     (tmp_path / "away" / "jobs.py").write_text(JOBS + RUN)
-    process = subprocess.Popen(
-        [sys.executable, "away/jobs.py"],
-        cwd=tmp_path,
-        env=environment(DATABASE_URL="postgresql://not@127.0.0.1:1/ours"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    node = Serving(process)
-    try:
+    with started(tmp_path, "away/jobs.py", DATABASE_URL="postgresql://not@127.0.0.1:1/ours") as node:
         node.until("jobs of app:app: 2 created")
         node.until(" took ")  # it has joined
         [seen] = quick.json("nodes")["nodes"]
         assert seen["roles"] == ["scheduler", "worker"]
         while not quick.json("runs", "--job", "report", "--state", "succeeded")["runs"]:
-            assert process.poll() is None
+            assert node.process.poll() is None
         node.stop(number)
-    finally:
-        node.end()
     assert quick.json("nodes")["nodes"] == []
 
 
@@ -190,18 +196,8 @@ def a_job() -> None:
 def test_a_coroutine_that_swallows_what_cancels_it_does_not_keep_the_process(tmp_path: Path) -> None:
     """With isolation inline it is in this process, and asyncio would wait for it for ever."""
     (tmp_path / "jobs.py").write_text(STUBBORN + RUN)
-    process = subprocess.Popen(
-        [sys.executable, "jobs.py"],
-        cwd=tmp_path,
-        env=environment(FLEETCRON_EXECUTOR__ISOLATION="inline", FLEETCRON_EXECUTOR__GRACE="0.2"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    node = Serving(process)
-    try:
+    inline = {"FLEETCRON_EXECUTOR__ISOLATION": "inline", "FLEETCRON_EXECUTOR__GRACE": "0.2"}
+    with started(tmp_path, "jobs.py", **inline) as node:
         node.until("goes on")
         node.until("dead: timeout")  # given up
         node.stop()
-    finally:
-        node.end()
